@@ -1,0 +1,93 @@
+# Everything a person or CI runs. `make` alone lists the targets.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+PYTEST := $(BIN)/python -m pytest
+# Processes for the tests that neither listen nor measure.
+JOBS ?= 2
+SPEECH_TEST := tests/e2e/test_human_speech.py
+DEMO_OUT ?= out/demo
+
+.PHONY: help
+help: ## list the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z][a-z0-9-]*:.*## / {printf "  \033[1m%-12s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: install
+install: $(STAMP) ## make .venv with the package, its tools and everything the tests need
+
+$(STAMP): pyproject.toml deploy/requirements/cascade-data.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	    || { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python3.11"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null \
+	    || { echo "$(PYTHON) cannot make virtual environments (its ensurepip is missing); set PYTHON=... to one that can"; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet --no-deps --require-hashes -r deploy/requirements/cascade-data.txt
+	$(PIP) install --quiet --editable '.[dev]'
+	@touch $@
+
+.PHONY: demo
+demo: $(STAMP) ## a spoken question through two gateways, a worker and the log; the answer lands in out/demo
+	$(BIN)/duplex-es demo --out $(DEMO_OUT)
+
+.PHONY: test
+test: lint types unit conformance e2e ## everything a change must pass, with its own set-up
+
+.PHONY: check
+check: lint types unit docs-check ## the quick half of `test`
+
+.PHONY: lint
+lint: $(STAMP) ## ruff: style and likely mistakes
+	$(BIN)/ruff check .
+
+.PHONY: types
+types: $(STAMP) ## mypy, strict on the library
+	$(BIN)/mypy
+
+.PHONY: unit
+unit: $(STAMP) ## tests without servers, architecture included
+	$(PYTEST) -m unit -n $(JOBS) --dist loadfile
+
+.PHONY: conformance
+conformance: $(STAMP) ## the log's promises over every store found here
+	$(PYTEST) -m redis
+
+.PHONY: e2e
+e2e: $(STAMP) ## the whole path with real processes
+	$(PYTEST) -m e2e --ignore=$(SPEECH_TEST)
+
+.PHONY: speech
+speech: $(STAMP) ## sentences recorded by a person, through live sessions (needs the recordings, see .ci/run)
+	$(PYTEST) $(SPEECH_TEST) -s
+
+.PHONY: chaos
+chaos: $(STAMP) ## kill, freeze and cut, then read the log
+	$(PYTEST) -m chaos
+
+.PHONY: soak
+soak: $(STAMP) ## the property tests with many more programs
+	HYPOTHESIS_PROFILE=soak $(PYTEST) -m unit -k "propert or program" --timeout 3600
+
+.PHONY: docs
+docs: $(STAMP) ## write the generated tables of docs/reference anew
+	$(BIN)/python ci/generate_docs.py
+
+.PHONY: docs-check
+docs-check: $(STAMP) ## fail when a generated table is stale, a link is dead or a Python block does not run
+	$(BIN)/python ci/generate_docs.py --check
+	$(PYTEST) tests/architecture/test_docs.py
+
+.PHONY: wheel
+wheel: $(STAMP) ## build the wheel into dist/
+	$(PIP) wheel --quiet --no-deps --wheel-dir dist .
+	@ls -l dist
+
+.PHONY: clean
+clean: ## remove what was built and measured; .venv stays
+	rm -rf build dist out *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -not -path './$(VENV)/*' -prune -exec rm -rf {} +

@@ -1,0 +1,86 @@
+"""Handing received events to any number of consumers, none of which can hold up the others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from .errors import DuplexSessionClosedError
+from .events import DuplexEvent
+
+QUEUE_EVENTS = 1024
+
+
+class Subscription:
+    """The events received since it was made, in order; async-iterable, by one consumer.
+
+    It holds the newest 1,024 unread events; a consumer that falls further behind misses the oldest, counted in
+    ``missed_count``. Iteration ends after an expected end of the session and raises DuplexSessionClosedError after
+    any other, in both cases only once everything received before it was read.
+    """
+
+    def __init__(self) -> None:
+        self.missed_count = 0
+        self._queue: deque[DuplexEvent] = deque(maxlen=QUEUE_EVENTS)
+        self._changed = asyncio.Event()
+        self._is_over = False
+        self._failure: str | None = None
+
+    def put(self, event: DuplexEvent) -> None:
+        """Add one event; never waits."""
+        if len(self._queue) == QUEUE_EVENTS:
+            self.missed_count += 1
+        self._queue.append(event)
+        self._changed.set()
+
+    def end(self, failure: str | None) -> None:
+        """Say that nothing follows; with ``failure``, that this was not expected."""
+        self._is_over = True
+        self._failure = failure
+        self._changed.set()
+
+    def __aiter__(self) -> Subscription:
+        return self
+
+    async def __anext__(self) -> DuplexEvent:
+        while not self._queue:
+            if self._is_over:
+                if self._failure is not None:
+                    raise DuplexSessionClosedError(self._failure)
+                raise StopAsyncIteration
+            self._changed.clear()
+            await self._changed.wait()
+        return self._queue.popleft()
+
+
+class Subscriptions:
+    """All consumers of one client. After ``end``, new ones are over from the start."""
+
+    def __init__(self) -> None:
+        self._open: set[Subscription] = set()
+        self._is_over = False
+        self._failure: str | None = None
+
+    def add(self) -> Subscription:
+        """A new consumer, fed from now on."""
+        subscription = Subscription()
+        if self._is_over:
+            subscription.end(self._failure)
+        self._open.add(subscription)
+        return subscription
+
+    def discard(self, subscription: Subscription) -> None:
+        """Stop feeding a consumer."""
+        self._open.discard(subscription)
+
+    def put(self, event: DuplexEvent) -> None:
+        """Hand ``event`` to every consumer."""
+        for subscription in self._open:
+            subscription.put(event)
+
+    def end(self, failure: str | None) -> None:
+        """Say to all, also to those that come later, that nothing follows. Only the first call counts."""
+        if not self._is_over:
+            self._is_over, self._failure = True, failure
+            for subscription in self._open:
+                subscription.end(failure)

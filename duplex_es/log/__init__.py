@@ -1,0 +1,1 @@
+"""Where a session is kept: the append-only log, its promises (``api``), and its implementations."""

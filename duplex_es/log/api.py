@@ -1,0 +1,302 @@
+"""The contract of the session log: every promise a backend keeps, stated once.
+
+A session has two streams. ``input`` holds what the client said, written only by the attached gateway;
+``output`` holds what the session decided and showed, written only by the claiming worker. The id of an entry is
+``<generation>-<number>``: for ``output`` the claim's fence and ``server_event_seq``, for ``input`` the attachment
+generation and an index that restarts at 1 with each attachment. Number 0 of a generation is the record of the claim
+or attachment itself. Bodies are opaque bytes to the log; audio travels beside its body under the same id, so it can
+expire on its own.
+
+A test suite for these promises ships as ``duplex_es.testing.log_suite``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRef:
+    """Names one life of a session: the id, and how often it was opened before."""
+
+    session_id: str
+    incarnation: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class EntryId:
+    """``<generation>-<number>``, ordered; the fence and the counter, never a clock."""
+
+    generation: int
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.generation}-{self.number}"
+
+    @classmethod
+    def parse(cls, text: str | bytes) -> EntryId:
+        """Read ``7-41``. Raises: ValueError for anything else."""
+        generation, number = (text.decode() if isinstance(text, bytes) else text).split("-")
+        return cls(int(generation), int(number))
+
+
+START = EntryId(0, 0)
+"""Before the first entry of any stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What a writer hands over: the packed body, and raw audio to keep beside it."""
+
+    body: bytes
+    audio: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One stored record. ``audio`` is ``None`` when there was none or when it has expired."""
+
+    id: EntryId
+    body: bytes
+    audio: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """Notice on ``output``: the worker opened the session (or refused to); ``opening`` is its packed answer."""
+
+    opening: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class AttachmentRaised:
+    """Notice on ``output``: a socket attached under ``generation``; an older one is superseded."""
+
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Notice on ``output``: the session is closed or gone; nothing follows."""
+
+    reason: str
+
+
+Notice = Opened | AttachmentRaised | Ended
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A gateway's right to write ``input``. ``generation`` starts at 1 and goes up by one per attach."""
+
+    ref: SessionRef
+    generation: int
+    gateway: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A worker's right to write ``output``. ``fence`` starts at 1 and goes up by one per claim."""
+
+    ref: SessionRef
+    fence: int
+    worker: str
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where a session stands, read in one atomic step.
+
+    ``state`` is ``waiting`` (nobody holds it), ``claimed`` or ``closed``. ``output`` and ``input`` are the last ids
+    ever written, also when their entries were trimmed; a claim's own record does not count, so ``output.number`` is
+    always the last ``server_event_seq`` and ``output.generation`` the newest fence. ``first_seq`` is the lowest seq
+    that can still be read (one above the last when none can), ``acknowledged_seq`` what the client confirmed.
+    ``attached`` is false when the attachment's lease ran out, too. ``opening`` is the worker's packed answer to the
+    opening command, ``checkpoint`` its last packed checkpoint.
+    """
+
+    ref: SessionRef
+    model: str
+    state: str
+    generation: int
+    attached: bool
+    gateway: str
+    fence: int
+    worker: str
+    output: EntryId
+    input: EntryId
+    first_seq: int
+    acknowledged_seq: int
+    opening: bytes | None
+    checkpoint: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerCard:
+    """What a worker says of itself to the fleet: its models (name → packed description), its slots, those in use."""
+
+    worker: str
+    models: dict[str, bytes]
+    slots: int
+    used: int
+
+
+class Follower(Protocol):
+    """A live reader of one stream: subscribed first, started second, so that nothing falls between.
+
+    Iteration yields entries in id order, each exactly once, with holes filled from the stored stream, and for
+    ``output`` also notices. Entries of a generation below the newest one seen are dropped (a fenced writer's
+    notifications may still arrive). A reader that is slow costs no memory beyond a fixed bound: the log is its buffer.
+
+    Claim records (``<fence>-0`` of ``output``) are left out. A follower that starts late gets ``Opened`` once if the
+    session is open, and ``AttachmentRaised`` of the newest attachment; of several raises in a row it may see only the
+    last. After the last entry of a closed session, and when the session is gone, ``output`` yields ``Ended`` and
+    iteration ends; that of ``input`` just ends. Iteration raises PositionGone if what follows ``after`` was trimmed,
+    and SessionUnknown never. One iteration at a time.
+    """
+
+    def start(self, after: EntryId) -> None:
+        """Begin after ``after`` (exclusive; for ``output`` only ``number`` counts, as seqs do not restart)."""
+
+    def __aiter__(self) -> AsyncIterator[Entry | Notice]: ...
+
+
+class SessionLog(Protocol):
+    """All that gateways and workers may do with a session's log.
+
+    Every method may raise ``LogUnavailable``. Methods that take an ``Attachment`` or a ``Claim`` raise ``Fenced``
+    when a newer one exists and ``SessionUnknown`` when the head is gone; in both cases nothing was written.
+    """
+
+    async def connect(self) -> None:
+        """Check the store (version, eviction policy), load what it needs. Idempotent.
+
+        Raises: ConfigurationError when the store is reached but not fit, LogUnavailable when it is not reached.
+        """
+
+    async def close_connections(self) -> None:
+        """Give back every connection. The log stays as it is."""
+
+    async def ping(self) -> None:
+        """Return when the store answers a write-capable command. Raises: LogUnavailable."""
+
+    # -- rare operations, each atomic ------------------------------------------------------------------------------
+
+    async def next_incarnation(self, session_id: str) -> SessionRef:
+        """The ref a ``create`` of this id would get now. Raises: SessionExists while it is open."""
+
+    async def create(
+        self, ref: SessionRef, *, model: str, token_digest: bytes, gateway: str, record: bytes
+    ) -> Attachment:
+        """Make the session, attach the caller as generation 1, and queue it for a worker of ``model``.
+
+        ``record`` becomes input entry ``1-0``. Raises: SessionExists if ``ref`` is not the next incarnation any more.
+        """
+
+    async def attach(
+        self, ref: SessionRef, *, presented_digest: bytes, next_digest: bytes, gateway: str, record: bytes
+    ) -> tuple[Attachment, Head]:
+        """Take the session over on this gateway: compare and rotate the token, raise the generation, tell the others.
+
+        ``record`` becomes input entry ``<generation>-0``; followers of ``output`` get ``AttachmentRaised``. The
+        presented digest stays acceptable once more while nothing is attached, until ``confirm``. Of two racing calls
+        exactly one wins. Raises: SessionUnknown (also when closed), IncarnationMismatch, TokenRefused; none changes
+        anything.
+        """
+
+    async def confirm(self, attachment: Attachment) -> None:
+        """The new socket got its activation: the token presented to ``attach`` is dead from now on."""
+
+    async def detach(self, attachment: Attachment, record: bytes) -> None:
+        """Write ``record`` as the attachment's next input entry and mark the session unattached.
+
+        A superseded attachment is ignored silently: its successor is what counts. A repeat changes nothing.
+        """
+
+    async def claim(self, worker: str, models: Sequence[str]) -> tuple[Claim, Head] | None:
+        """Pop one waiting session of these models and claim it, or return ``None``.
+
+        A session also waits again when its claim's lease ran out. The claim's record is output entry ``<fence>-0``.
+        """
+
+    async def wait_for_ready(self, timeout_s: float) -> None:
+        """Return when a session may be waiting, at the latest after ``timeout_s``."""
+
+    async def renew(self, attachments: Sequence[Attachment], claims: Sequence[Claim]) -> list[Attachment | Claim]:
+        """Extend these leases and check their heads, so that lost notifications are caught; return the lost ones.
+
+        Lost is what was superseded, detached, released or closed. A lease that ran out but was not taken is extended.
+        """
+
+    async def release(self, claim: Claim) -> None:
+        """Give the claim back and queue the session for another worker at once."""
+
+    async def checkpoint(self, claim: Claim, checkpoint: bytes, *, opening: bytes | None = None) -> None:
+        """Keep ``checkpoint`` (replaces the last one); with ``opening`` also publish the answer to the opening."""
+
+    async def acknowledge(self, attachment: Attachment, seq: int) -> None:
+        """Raise the acknowledged seq to ``seq``; lower values change nothing."""
+
+    async def trim_audio(self, claim: Claim, *, input_before: EntryId, output_before: int) -> None:
+        """Drop stored audio below these positions, exactly; the readable history stays."""
+
+    async def close(self, claim: Claim, reason: str) -> None:
+        """End the session for good: no attach, claim or append succeeds any more, keys expire after the retention time.
+
+        Whatever comes later finds ``SessionUnknown``; reading still works until then. A repeat changes nothing.
+        """
+
+    # -- the hot path ----------------------------------------------------------------------------------------------
+
+    async def append_input(self, attachment: Attachment, first_index: int, records: Sequence[Record]) -> None:
+        """Append ``records`` as entries ``<generation>-<first_index>`` and up, all or a prefix, each exactly once.
+
+        Returning means: in the log, in this order. A repeat of a landed write is not written again. Cancelling the
+        caller does not take the records back. Raises also: TailLost when the log ends below ``first_index - 1``.
+        """
+
+    async def append_output(self, claim: Claim, first_seq: int, records: Sequence[Record]) -> None:
+        """Append ``records`` as entries ``<fence>-<first_seq>`` and up; same promise as ``append_input``."""
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    async def head(self, session_id: str) -> Head:
+        """Where the newest incarnation of this id stands. Raises: SessionUnknown."""
+
+    async def read_output(
+        self, ref: SessionRef, after_seq: int, *, limit: int = 500, audio: bool = True
+    ) -> list[Entry]:
+        """Entries with seq above ``after_seq``, ascending, claim records (number 0) left out.
+
+        Raises: PositionGone when the entry after ``after_seq`` was trimmed, SessionUnknown.
+        """
+
+    async def read_input(self, ref: SessionRef, after: EntryId, *, limit: int = 500, audio: bool = True) -> list[Entry]:
+        """Entries with id above ``after``, ascending, attachment records included. Raises: SessionUnknown."""
+
+    def follow_output(self, ref: SessionRef) -> AbstractAsyncContextManager[Follower]:
+        """Subscribe to ``output``; entering returns once the subscription is confirmed."""
+
+    def follow_input(self, ref: SessionRef) -> AbstractAsyncContextManager[Follower]:
+        """Subscribe to ``input``; attachment records are entries like any other."""
+
+    async def sessions(self) -> list[Head]:
+        """Every session the store knows, open or not yet expired. For operators; not on any hot path."""
+
+    # -- the fleet -------------------------------------------------------------------------------------------------
+
+    async def register(self, card: WorkerCard) -> None:
+        """Say that this worker lives; forgotten 10 s after the last call."""
+
+    async def unregister(self, worker: str) -> None:
+        """Say that this worker is gone."""
+
+    async def fleet(self) -> list[WorkerCard]:
+        """The workers that live."""
+
+    async def waiting(self, model: str) -> int:
+        """How many sessions of this model wait for a worker."""

@@ -1,0 +1,155 @@
+"""A lane: one connection behind a queue. Callers await futures, so cancelling one never touches the connection."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from redis.exceptions import ReadOnlyError, ResponseError
+
+from .connections import Broken, Command, Link, Reply
+from .errors import ConfigurationError, LogError, LogUnavailable
+from .settings import LogSettings
+
+TRANSIENT = ("LOADING", "MISCONF", "OOM", "NOREPLICAS", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "BUSY ", "READONLY")
+"""How error replies begin that may go away by themselves."""
+
+PIPELINE_JOBS = 64
+
+
+def is_transient(reply: Reply) -> bool:
+    """Whether the same command may succeed in a moment."""
+    # redis-py cuts the code off the errors it has a class for.
+    return isinstance(reply, ResponseError) and (
+        str(reply).startswith(TRANSIENT) or type(reply).__name__ in _TRANSIENT_CLASSES
+    )
+
+
+_TRANSIENT_CLASSES = frozenset(
+    {"ReadOnlyError", "OutOfMemoryError", "ClusterDownError", "TryAgainError", "MasterDownError"}
+)
+
+
+def is_demoted(reply: Reply) -> bool:
+    """Whether the node became a replica: the connection leads to the wrong place."""
+    return isinstance(reply, ReadOnlyError) or (isinstance(reply, ResponseError) and str(reply).startswith("READONLY"))
+
+
+class Backoff:
+    """Pauses that double from 20 ms to half a second, with jitter."""
+
+    def __init__(self) -> None:
+        self._pause_s = 0.0
+
+    async def pause(self) -> None:
+        """Wait a little longer than the last time."""
+        self._pause_s = min(max(0.02, self._pause_s * 2), 0.5)
+        await asyncio.sleep(self._pause_s * random.uniform(0.5, 1.0))
+
+    def reset(self) -> None:
+        """The next failure is a first one."""
+        self._pause_s = 0.0
+
+
+@dataclass(slots=True)
+class _Job:
+    commands: Sequence[Command]
+    future: asyncio.Future[list[Reply]]
+    deadline: float
+
+
+class Lane:
+    """Runs pipelines in order on one connection, and again after a failure: only for what may run twice.
+
+    Jobs that wait together travel together. A job that finds no answer until its deadline ends in LogUnavailable.
+    """
+
+    def __init__(self, link: Link, settings: LogSettings) -> None:
+        self._link = link
+        self._settings = settings
+        self._jobs: deque[_Job] = deque()
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def run(self, commands: Sequence[Command]) -> list[Reply]:
+        """The replies to ``commands``, error replies as values. Raises: LogUnavailable, ConfigurationError."""
+        loop = asyncio.get_running_loop()
+        job = _Job(commands, loop.create_future(), loop.time() + self._settings.append_timeout_s)
+        self._jobs.append(job)
+        self._wake.set()
+        if self._task is None or self._task.done():
+            self._task = loop.create_task(self._serve(), name="duplex-es-lane")
+        return await job.future
+
+    async def close(self) -> None:
+        """Stop, close the connection, and fail whatever still waits."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        await self._link.close()
+        self._fail(self._jobs, LogUnavailable("the log is closed"))
+        self._jobs.clear()
+
+    async def _serve(self) -> None:
+        backoff = Backoff()
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._jobs:
+                try:
+                    if await self._one_pipeline():
+                        backoff.reset()
+                        continue
+                except Broken as failure:
+                    self._expire(str(failure))
+                except ConfigurationError as refusal:
+                    self._fail(self._jobs, refusal)
+                    self._jobs.clear()
+                await backoff.pause()
+
+    async def _one_pipeline(self) -> bool:
+        """Run the jobs that wait; answered ones leave the queue. False when the store asks for patience."""
+        batch = [self._jobs[n] for n in range(min(len(self._jobs), PIPELINE_JOBS))]
+        failure: Broken | None = None
+        try:
+            replies = await self._link.exchange([command for job in batch for command in job.commands])
+        except Broken as broken:
+            replies, failure = broken.replies, broken
+        position, answered = 0, True
+        for job in batch:
+            own = replies[position : position + len(job.commands)]
+            position += len(job.commands)
+            if len(own) < len(job.commands):
+                break
+            if any(is_transient(reply) for reply in own):
+                answered = False
+                if any(is_demoted(reply) for reply in own):
+                    await self._link.close()
+                break
+            self._jobs.popleft()
+            if not job.future.done():
+                job.future.set_result(own)
+        if failure is not None:
+            raise failure
+        if not answered:
+            self._expire("the store takes no writes for now")
+        return answered
+
+    def _expire(self, reason: str) -> None:
+        now = asyncio.get_running_loop().time()
+        late = [job for job in self._jobs if job.deadline <= now or job.future.done()]
+        self._fail(late, LogUnavailable(reason))
+        for job in late:
+            self._jobs.remove(job)
+
+    @staticmethod
+    def _fail(jobs: Sequence[_Job] | deque[_Job], error: LogError) -> None:
+        for job in jobs:
+            if not job.future.done():
+                job.future.set_exception(error)

@@ -1,0 +1,33 @@
+-- Takes a session over: compares and rotates the token, raises the generation, records and announces it.
+-- KEYS  head in in_audio out snap
+-- ARGV  incarnation presented next gateway record lease_ms publish
+-- REPLY {generation, head fields}
+-- ERRORS UNKNOWN INCARNATION TOKEN
+local head, input, input_audio, output, snap = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local incarnation, presented, next_token, gateway, record = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local lease_ms, publish = tonumber(ARGV[6]), ARGV[7]
+
+local h = redis.call('HMGET', head, 'incarnation', 'state', 'token', 'recovery', 'attached_until', 'generation',
+  'gateway')
+if not h[1] then return redis.error_reply('UNKNOWN session') end
+if h[1] ~= incarnation then return redis.error_reply('INCARNATION ' .. h[1]) end
+if h[2] == 'closed' then return redis.error_reply('UNKNOWN closed') end
+if h[3] == next_token and h[4] == presented and h[7] == gateway then
+  -- The same call again, after its answer was lost.
+  return {tonumber(h[6]), head_of(head, input, output, snap)}
+end
+local now = now_ms()
+-- The token presented last time counts once more, but only for a session that nobody holds: of two racing calls the
+-- first one attaches, so the second one is refused.
+local recovers = presented == h[4] and tonumber(h[5]) <= now
+if presented ~= h[3] and not recovers then return redis.error_reply('TOKEN refused') end
+
+local generation = tonumber(h[6]) + 1
+local id = generation .. '-0'
+redis.call('HSET', head, 'generation', generation, 'attached_until', now + lease_ms, 'gateway', gateway,
+  'token', next_token, 'recovery', presented)
+redis.call('XADD', input, id, 'm', record)
+fence_off(input_audio, id)
+announce_record(publish, input, id, record)
+redis.call(publish, output, 'a ' .. generation .. '\n')
+return {generation, head_of(head, input, output, snap)}

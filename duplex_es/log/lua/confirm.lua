@@ -1,0 +1,13 @@
+-- Forgets the token that was presented to the last attach: the new socket has its activation.
+-- KEYS  head
+-- ARGV  incarnation generation
+-- REPLY 1
+-- ERRORS UNKNOWN FENCED
+-- FLAGS allow-oom
+local head = KEYS[1]
+local incarnation, generation = ARGV[1], ARGV[2]
+
+local refused = refusal(head, incarnation, 'generation', generation)
+if refused then return refused end
+redis.call('HDEL', head, 'recovery')
+return 1

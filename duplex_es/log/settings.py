@@ -1,0 +1,43 @@
+"""What an operator may set about the log, with the values that are right for voice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """Times and bounds of a log client. Seconds end in ``_s``, sizes in ``_bytes``.
+
+    Every process that shares a store should use the same ``lease_s`` and ``retention_s``.
+    """
+
+    lease_s: float = 10.0
+    """How long a claim, an attachment or a worker's card holds after it was last renewed, on the store's clock."""
+
+    retention_s: float = 900.0
+    """How long a closed session can still be read."""
+
+    append_timeout_s: float = 10.0
+    """How long an append or a call may try again before it ends in ``LogUnavailable``."""
+
+    socket_timeout_s: float = 2.0
+    """How long one reply may take before the connection counts as broken."""
+
+    connect_timeout_s: float = 2.0
+    """How long making a connection may take."""
+
+    probe_interval_s: float = 5.0
+    """A subscriber connection that was silent for this long sends itself a message; two misses replace it."""
+
+    sweep_interval_s: float = 2.0
+    """How often ``claim`` looks at every partition, for sessions whose announcement was lost or whose lease ran out."""
+
+    pointer_above_bytes: int = 32 * 1024
+    """Notifications of records larger than this carry only the id; readers fetch the record from the log."""
+
+    follower_buffer_bytes: int = 1024 * 1024
+    """Live records a follower keeps for a slow reader; beyond it they are dropped and read from the log later."""
+
+    batch_bytes: int = 1024 * 1024
+    """The most one pipeline of appends carries."""

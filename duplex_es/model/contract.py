@@ -1,0 +1,78 @@
+"""The two protocols a model plug-in implements, and the card it shows of itself.
+
+A plug-in is a factory ``PLUGIN(options: Mapping[str, str]) -> Model``, found by the entry-point group
+``duplex_es.models``. Built-in models load the same way. ``duplex_es.testing.model_suite`` tests the promises below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+from ..protocol.objects import Capabilities
+from .requests import OpenModel, Request
+from .signals import Signal
+
+Emit = Callable[[Signal], None]
+"""Takes one signal, never blocks, never raises; must be called on the event loop's thread."""
+
+
+class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """What callers may know of a model before they use it. They branch on these, never on the name.
+
+    ``input_rate_hz`` is the rate ``FeedAudio`` arrives at, ``output_rate_hz`` that of ``ModelProducedAudio``.
+    ``transcribes`` promises one ``ModelHeardTurn`` for every ``EndTurn``. ``takes_text_turns``: ``Generate`` works from
+    text history. ``ends_turns`` promises ``ModelHeardSpeech`` / ``ModelHeardTurn`` from the model's own endpointing.
+    ``auto_response`` and ``overlap_policy`` are the defaults a session gets when the client names none.
+    ``can_rebuild`` says that the state after a takeover is exact.
+    """
+
+    name: str
+    capabilities: Capabilities
+    input_rate_hz: int = 16_000
+    output_rate_hz: int = 24_000
+    transcribes: bool = False
+    takes_text_turns: bool = False
+    takes_response_options: bool = False
+    ends_turns: bool = False
+    auto_response: bool = False
+    overlap_policy: str = "listen_only"
+    can_rebuild: bool = False
+
+
+class ModelSession(Protocol):
+    """One session's model. Owned by one worker actor; calls never overlap."""
+
+    async def perform(self, request: Request) -> None:
+        """Carry out one request. Returns when it is accepted, not when its work is done: long work goes on in the
+
+        background and reports by ``emit``. Must not raise for anything the caller said; a fault of the model is
+        reported as ``ModelFailed``. After ``CloseModel`` returns nothing is emitted any more.
+        """
+
+
+class Model(Protocol):
+    """One loaded model of a worker process, shared by its sessions."""
+
+    info: ModelInfo
+
+    async def load(self) -> None:
+        """Load weights and warm up. The worker is not ready before. Raises on failure, with what is missing."""
+
+    async def open(self, request: OpenModel, emit: Emit) -> ModelSession:
+        """Begin a session. Signals go to ``emit``. Raises: ModelRefused when the settings cannot be served."""
+
+    async def unload(self) -> None:
+        """Free everything; open sessions are gone."""
+
+
+class ModelRefused(Exception):
+    """A session's settings cannot be served; ``code`` is from the wire's error table, ``param`` the failing field."""
+
+    def __init__(self, code: str, message: str, param: str | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.param = param

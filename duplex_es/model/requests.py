@@ -1,0 +1,125 @@
+"""What the session asks of its model. All frozen; a model performs them in the order it gets them.
+
+Every request that starts or feeds work carries the ``epoch`` it belongs to, and the model returns it in its signals:
+what arrives with an older epoch than the session's is stale and dropped.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class HistoryItem(msgspec.Struct, frozen=True, kw_only=True):
+    """One remembered exchange: ``role`` is ``system``, ``user``, ``assistant`` or ``tool``.
+
+    ``text`` is what was said, for an interrupted assistant only the part that was heard. For ``tool`` it is the
+    output of ``call_id``; an assistant item with ``call_id`` is the call itself, ``text`` its JSON arguments.
+    """
+
+    item_id: str
+    role: str
+    text: str
+    call_id: str | None = None
+    name: str | None = None
+
+
+class OpenModel(msgspec.Struct, frozen=True, kw_only=True):
+    """Begin (or, after a takeover, rebuild) one session. Sent once, first."""
+
+    session_id: str
+    incarnation: int
+    epoch: int
+    instructions: str | None = None
+    voice: str | None = None
+    temperature: float | None = None
+    modalities: tuple[str, ...] = ("text", "audio")
+    tools: tuple[dict[str, object], ...] = ()
+    overlap_policy: str = "listen_only"
+    turn_detection: dict[str, object] | None = None
+    extra_body: dict[str, object] = {}
+    history: tuple[HistoryItem, ...] = ()
+
+
+class ReconfigureModel(msgspec.Struct, frozen=True, kw_only=True):
+    """The session's settings changed; they hold from the next turn on. Fields as in ``OpenModel``."""
+
+    instructions: str | None = None
+    voice: str | None = None
+    temperature: float | None = None
+    modalities: tuple[str, ...] = ("text", "audio")
+    tools: tuple[dict[str, object], ...] = ()
+    overlap_policy: str = "listen_only"
+    turn_detection: dict[str, object] | None = None
+
+
+class FeedAudio(msgspec.Struct, frozen=True, kw_only=True):
+    """Caller audio, in arrival order. ``pcm`` is mono float32 little-endian at the model's ``input_rate_hz``.
+
+    ``end_ms`` is the session's input clock after this audio: cumulative milliseconds since the session opened.
+    ``is_speech`` is the client's own verdict, ``None`` when it gave none. ``force_listen`` forbids to end a turn or to
+    start speaking because of this audio: the client wants to commit by itself.
+    """
+
+    epoch: int
+    pcm: bytes
+    end_ms: int
+    is_speech: bool | None = None
+    force_listen: bool = False
+
+
+class EndTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """The client committed its turn: what was fed is all of it. ``item_id`` names the user item.
+
+    The model answers with ``ModelHeardTurn(item_id=…)`` if it transcribes, then speaks or listens by its own decision;
+    with ``respond=False`` it must not start a response because of this commit.
+    """
+
+    epoch: int
+    item_id: str
+    respond: bool
+
+
+class Generate(msgspec.Struct, frozen=True, kw_only=True):
+    """Answer now, from ``history`` (text turns, explicit ``response.create``). The response is already announced."""
+
+    epoch: int
+    response_id: str
+    history: tuple[HistoryItem, ...]
+    instructions: str | None = None
+    modalities: tuple[str, ...] = ("text", "audio")
+    temperature: float | None = None
+    max_output_tokens: int | None = None
+
+
+class Interrupt(msgspec.Struct, frozen=True, kw_only=True):
+    """Stop whatever is being generated, at once; the new ``epoch`` holds from here on.
+
+    ``heard_text`` is what the caller heard of the interrupted answer, for the model's own memory.
+    """
+
+    epoch: int
+    response_id: str | None = None
+    heard_text: str | None = None
+
+
+class ResetInput(msgspec.Struct, frozen=True, kw_only=True):
+    """Forget caller audio that no turn holds yet (the client cleared its input buffer)."""
+
+    epoch: int
+
+
+class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
+    """The client's answer to a function call. The model may continue its turn by itself."""
+
+    epoch: int
+    call_id: str
+    output: str
+
+
+class CloseModel(msgspec.Struct, frozen=True, kw_only=True):
+    """The session is over; free everything. Nothing may be signalled afterwards."""
+
+
+Request = (
+    OpenModel | ReconfigureModel | FeedAudio | EndTurn | Generate | Interrupt | ResetInput | ToolOutput | CloseModel
+)

@@ -1,0 +1,128 @@
+"""What a model reports, past tense, the speaker first. All frozen.
+
+``epoch`` is the one of the request that caused the work. One answer is the sequence
+``ModelSpoke (ModelProducedAudio | ModelProducedText)* (ModelFinished | ModelInterrupted | ModelFailed)``;
+its ``turn`` numbers the model's own turns from 0 and never goes down.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class ModelHeardSpeech(msgspec.Struct, frozen=True, kw_only=True):
+    """The caller began to speak at ``start_ms`` on the session's input clock."""
+
+    epoch: int
+    start_ms: int
+
+
+class ModelHeardSpeechEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """The caller stopped at ``end_ms``. Follows ``ModelHeardSpeech``; ``is_turn=False`` means nothing comes of it."""
+
+    epoch: int
+    end_ms: int
+    is_turn: bool = True
+
+
+class ModelHeardTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """What the caller said. With ``item_id`` it completes that committed item; without, the model ended the turn.
+
+    ``transcript`` may be empty (nothing understood); the item is finished all the same.
+    """
+
+    epoch: int
+    transcript: str
+    item_id: str | None = None
+    audio_ms: int = 0
+
+
+class ModelListened(msgspec.Struct, frozen=True, kw_only=True):
+    """The model decided to keep listening. ``reason`` is one of the wire's listen reasons."""
+
+    epoch: int
+    reason: str = "model_listen"
+    response_id: str | None = None
+
+
+class ModelSpoke(msgspec.Struct, frozen=True, kw_only=True):
+    """The model decided to speak. ``response_id`` is set when it answers a ``Generate``."""
+
+    epoch: int
+    turn: int
+    response_id: str | None = None
+
+
+class ModelProducedAudio(msgspec.Struct, frozen=True, kw_only=True):
+    """The next piece of speech: ``pcm`` mono int16 little-endian at the model's ``output_rate_hz``, and its text.
+
+    Pieces follow each other without gaps; ``text`` concatenated over an answer is its exact transcript.
+    """
+
+    epoch: int
+    turn: int
+    pcm: bytes
+    text: str = ""
+
+
+class ModelProducedText(msgspec.Struct, frozen=True, kw_only=True):
+    """The next piece of a text-only answer."""
+
+    epoch: int
+    turn: int
+    text: str
+
+
+class ModelFinished(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer is complete. Token counts only where the model has them."""
+
+    epoch: int
+    turn: int
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+class ModelInterrupted(msgspec.Struct, frozen=True, kw_only=True):
+    """The model cut its own answer because the caller spoke over it.
+
+    The session answers by raising the epoch by one, and so does the model by itself: what it signals after this one
+    carries ``epoch + 1``.
+    """
+
+    epoch: int
+    turn: int
+    reason: str = "barge_in"
+
+
+class ModelCalledFunction(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool call; ``arguments`` is a JSON text. ``call_id`` or ``name`` missing makes it malformed, not fatal."""
+
+    epoch: int
+    turn: int
+    call_id: str | None
+    name: str | None
+    arguments: str
+
+
+class ModelFailed(msgspec.Struct, frozen=True, kw_only=True):
+    """The model could not go on with this answer (``fatal=False``) or with this session (``fatal=True``)."""
+
+    epoch: int
+    code: str
+    message: str
+    fatal: bool = False
+
+
+Signal = (
+    ModelHeardSpeech
+    | ModelHeardSpeechEnd
+    | ModelHeardTurn
+    | ModelListened
+    | ModelSpoke
+    | ModelProducedAudio
+    | ModelProducedText
+    | ModelFinished
+    | ModelInterrupted
+    | ModelCalledFunction
+    | ModelFailed
+)

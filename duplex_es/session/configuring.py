@@ -1,0 +1,148 @@
+"""Settings: from what the client wrote, through what the model can do, to what holds. All of it or nothing.
+
+Source: docs/reference/realtime-api.md, "session.update".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from ..model import ModelInfo, ReconfigureModel
+from ..protocol import ProtocolError, SessionConfig, TurnDetection, read_config, settle_overlap_policy
+from .state import Session, Settings, replace
+
+_PLAIN_FIELDS = (
+    "instructions",
+    "voice",
+    "temperature",
+    "max_output_tokens",
+    "speed",
+    "idle_timeout_s",
+    "overlap_short_ack_ms",
+    "overlap_barge_in_ms",
+    "overlap_silence_rms",
+    "playback_commit_policy",
+    "input_audio_transcription",
+    "tool_choice",
+    "tracing",
+)
+"""Taken over as they are; ``UNSET`` leaves the old value, ``None`` takes it away."""
+
+
+def opening_settings(raw: dict[str, object], info: ModelInfo, model: str) -> Settings:
+    """The settings a session opens with: the model's defaults under the client's wishes.
+
+    Raises: ProtocolError ``unsupported_turn_detection`` or ``unsupported_audio_format`` with the failing field.
+    """
+    config = read_config(raw)
+    base = Settings(model=model, auto_response=info.auto_response, overlap_policy=info.overlap_policy)
+    return _patched(base, config, info)
+
+
+def updated_settings(session: Session, raw: dict[str, object]) -> Settings:
+    """The settings after a later update. Raises: ProtocolError; the old settings then stay in force, all of them."""
+    info, settings = session.info, session.settings
+    if info is None:
+        raise ProtocolError("bad_event", "The session is not open.")
+    config = read_config(raw, opening=False)
+    if isinstance(config.model, str) and settings.model and config.model != settings.model:
+        message = f"session.model: this session talks to {settings.model!r}; open another one for {config.model!r}."
+        raise ProtocolError("model_update_unsupported", message, "session.model")
+    if isinstance(config.voice, str) and session.response is not None:
+        message = "session.voice cannot change while an answer is being spoken; wait for response.done."
+        raise ProtocolError("voice_update_after_audio_unsupported", message, "session.voice")
+    if isinstance(config.ref_audio, str):
+        message = "session.ref_audio is fixed when the session opens; open another session for another voice."
+        raise ProtocolError("ref_audio_update_unsupported", message, "session.ref_audio")
+    _check_native_flag(config, settings)
+    return _patched(settings, config, info)
+
+
+def _check_native_flag(config: SessionConfig, settings: Settings) -> None:
+    if config.extra_body is UNSET or "native_duplex" not in config.extra_body:
+        return
+    wanted = config.extra_body["native_duplex"]
+    if not isinstance(wanted, bool):
+        message = "session.extra_body.native_duplex must be true or false."
+        raise ProtocolError("invalid_request_error", message, "session.extra_body.native_duplex")
+    if wanted != settings.extra_body.get("native_duplex", wanted):
+        message = "session.extra_body.native_duplex is fixed when the session opens."
+        raise ProtocolError("native_duplex_mode_update_unsupported", message, "session.extra_body.native_duplex")
+
+
+def _patched(settings: Settings, config: SessionConfig, info: ModelInfo) -> Settings:
+    changes: dict[str, Any] = {}
+    for field in _PLAIN_FIELDS:
+        value = getattr(config, field)
+        if value is not UNSET:
+            changes[field] = value
+    if config.modalities is not UNSET and config.modalities:
+        changes["modalities"] = tuple(config.modalities)
+    if config.tools is not UNSET:
+        changes["tools"] = tuple(config.tools or ())
+    if config.auto_response is not UNSET:
+        changes["auto_response"] = config.auto_response
+    if config.extra_body is not UNSET:
+        changes["extra_body"] = {**settings.extra_body, **config.extra_body}
+    if config.extra:
+        changes["extra"] = {**settings.extra, **config.extra}
+    changes.update(_formats(settings, config))
+    changes.update(_turn_taking(settings, config, info))
+    return replace(settings, **changes)
+
+
+def _formats(settings: Settings, config: SessionConfig) -> dict[str, object]:
+    changes: dict[str, object] = {}
+    if config.input_encoding is not UNSET:
+        changes["input_format"] = config.input_encoding
+    if config.input_rate_hz is not UNSET:
+        changes["input_rate_hz"] = config.input_rate_hz
+    if config.output_encoding is not UNSET:
+        changes["output_format"] = config.output_encoding
+    if config.output_rate_hz is not UNSET:
+        changes["output_rate_hz"] = config.output_rate_hz
+    return changes
+
+
+def _turn_taking(settings: Settings, config: SessionConfig, info: ModelInfo) -> dict[str, object]:
+    """Turn detection and the overlap policy, which must agree.
+
+    A model that interrupts itself (its own policy is ``barge_in_on_speech``) needs no detector for that.
+    """
+    native = info.capabilities.implementation_level == "model_native_duplex"
+    known = settings.turn_detection
+    current = msgspec.convert(known, TurnDetection) if known is not None else None
+    wanted = config.turn_detection
+    if wanted is not UNSET and wanted is not None:
+        wanted = wanted.for_lane(native=native)
+    detecting = wanted if wanted is not UNSET else current
+    if detecting is None and info.overlap_policy == "barge_in_on_speech":
+        default = settings.overlap_policy if wanted is UNSET else info.overlap_policy
+        policy: object = default if config.overlap_policy is UNSET else config.overlap_policy
+    else:
+        policy = settle_overlap_policy(wanted, config.overlap_policy, current=current, native=native)
+    changes: dict[str, object] = {} if policy is UNSET else {"overlap_policy": policy}
+    if wanted is not UNSET:
+        changes["turn_detection"] = wanted.to_wire() if wanted is not None else None
+    return changes
+
+
+def model_settings(settings: Settings) -> dict[str, Any]:
+    """The part of the settings that the model is told."""
+    return {
+        "instructions": settings.instructions,
+        "voice": settings.voice,
+        "temperature": settings.temperature,
+        "modalities": settings.modalities,
+        "tools": settings.tools,
+        "overlap_policy": settings.overlap_policy,
+        "turn_detection": settings.turn_detection,
+    }
+
+
+def reconfigure_model(settings: Settings) -> ReconfigureModel:
+    """The request that tells the model of new settings."""
+    return ReconfigureModel(**model_settings(settings))

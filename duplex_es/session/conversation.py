@@ -1,0 +1,149 @@
+"""The conversation: items the client adds, reads, deletes, and the answers to function calls.
+
+Source: docs/reference/realtime-api.md, "Conversation items".
+"""
+
+from __future__ import annotations
+
+from ..model import ToolOutput
+from ..protocol import ContentPart, CreateItem, DeleteItem, RetrieveItem
+from ..protocol import Item as WireItem
+from .effects import AskModel, Effect
+from .events import Fact, ItemCreated, ItemDeleted, ItemRetrieved
+from .listening import next_item_id
+from .refusals import refuse
+from .state import Item, Session, replace
+
+TEXT_PARTS = {"input_text", "text", "output_text"}
+AUDIO_PARTS = {"input_audio", "audio", "audio_transcript", "transcript", "output_audio"}
+
+
+def decide_create(session: Session, command: CreateItem, now_ms: int) -> tuple[Fact, ...]:
+    """Add a completed item to the conversation. A message never starts an answer by itself."""
+    wire = command.item
+    if not isinstance(wire, WireItem):
+        return refuse(command, "bad_event", "conversation.item.create needs item, an object.", "item")
+    kind = wire.type if isinstance(wire.type, str) else "message"
+    if kind == "function_call_output":
+        return _create_output(session, command, wire)
+    if kind == "function_call":
+        return _create_call(session, command, wire)
+    if kind != "message":
+        allowed = "message, function_call or function_call_output"
+        return refuse(command, "bad_event", f"item.type must be {allowed}.", "item.type")
+    return _create_message(session, command, wire)
+
+
+def _identity(session: Session, command: CreateItem, wire: WireItem) -> dict[str, str | None]:
+    """The id and the place of a new item: the client's own where it gave them."""
+    after = command.previous_item_id
+    return {
+        "id": wire.id if isinstance(wire.id, str) and wire.id else next_item_id(session),
+        "previous_item_id": after if isinstance(after, str) else session.last_item_id,
+    }
+
+
+def _create_message(session: Session, command: CreateItem, wire: WireItem) -> tuple[Fact, ...]:
+    role = wire.role if isinstance(wire.role, str) and wire.role else "user"
+    parts = wire.content if isinstance(wire.content, list) else []
+    if any(isinstance(part.audio, bytes) for part in parts):
+        return refuse(
+            command,
+            "bad_audio",
+            "Audio in conversation.item.create is not taken; stream it with input_audio_buffer.append.",
+            "item.content.audio",
+        )
+    text = " ".join(said for said in map(_said, parts) if said)
+    if not text:
+        return refuse(command, "bad_event", "item.content needs a part with non-empty text.", "item.content")
+    item = Item(
+        **_identity(session, command, wire),  # type: ignore[arg-type]
+        role=role,
+        part="text",
+        text=text,
+    )
+    return (ItemCreated(item=item),)
+
+
+def _said(part: ContentPart) -> str:
+    for value in (part.text, part.transcript):
+        if isinstance(value, str) and value.strip():
+            return value
+    return ""
+
+
+def _create_call(session: Session, command: CreateItem, wire: WireItem) -> tuple[Fact, ...]:
+    """A function call of an earlier session, replayed into this one's history."""
+    if not isinstance(wire.call_id, str) or not wire.call_id or not isinstance(wire.name, str):
+        return refuse(command, "bad_event", "A function_call item needs call_id and name.", "item.call_id")
+    item = Item(
+        **_identity(session, command, wire),  # type: ignore[arg-type]
+        type="function_call",
+        role="assistant",
+        call_id=wire.call_id,
+        name=wire.name,
+        arguments=wire.arguments if isinstance(wire.arguments, str) else "",
+    )
+    return (ItemCreated(item=item),)
+
+
+def _create_output(session: Session, command: CreateItem, wire: WireItem) -> tuple[Fact, ...]:
+    """The answer to a function call: of a known call, a string, and only once."""
+    code = "invalid_function_call_output"
+    calls = {item.call_id for item in session.items if item.type == "function_call"}
+    if not isinstance(wire.call_id, str) or wire.call_id not in calls:
+        return refuse(command, code, "item.call_id must be the call_id of a function_call item.", "item.call_id")
+    if not isinstance(wire.output, str):
+        return refuse(command, code, "item.output must be a string.", "item.output")
+    if any(item.type == "function_call_output" and item.call_id == wire.call_id for item in session.items):
+        return refuse(command, code, f"Call {wire.call_id!r} was answered already.", "item.output")
+    item = Item(
+        **_identity(session, command, wire),  # type: ignore[arg-type]
+        type="function_call_output",
+        call_id=wire.call_id,
+        output=wire.output,
+    )
+    return (ItemCreated(item=item),)
+
+
+def _find(session: Session, command: RetrieveItem | DeleteItem) -> Item | tuple[Fact, ...]:
+    if not isinstance(command.item_id, str) or not command.item_id:
+        return refuse(command, "missing_item_id", "item_id is missing; name the item.", "item_id")
+    item = session.item(command.item_id)
+    if item is None:
+        return refuse(command, "item_not_found", f"There is no item {command.item_id!r}.", "item_id")
+    return item
+
+
+def decide_retrieve(session: Session, command: RetrieveItem, now_ms: int) -> tuple[Fact, ...]:
+    """Show an item as it stands."""
+    found = _find(session, command)
+    return (ItemRetrieved(item=found),) if isinstance(found, Item) else found
+
+
+def decide_delete(session: Session, command: DeleteItem, now_ms: int) -> tuple[Fact, ...]:
+    """Take an item out of the conversation; the answer that is being given cannot be deleted, only cancelled."""
+    found = _find(session, command)
+    if not isinstance(found, Item):
+        return found
+    if session.response is not None and session.response.item_id == found.id:
+        return refuse(command, "bad_event", "This item is being spoken; cancel its response first.", "item_id")
+    return (ItemDeleted(item_id=found.id),)
+
+
+def apply(session: Session, fact: Fact) -> tuple[Session, tuple[Effect, ...]]:
+    """Fold one conversation fact. Total: deleting what is gone changes nothing."""
+    match fact:
+        case ItemCreated(item=item):
+            session = replace(
+                session.with_item(item),
+                items_count=session.items_count + 1,
+                history_len=session.history_len + 1,
+            )
+            if item.type != "function_call_output":
+                return session, ()
+            request = ToolOutput(epoch=session.epoch, call_id=item.call_id or "", output=item.output or "")
+            return session, (AskModel(request),)
+        case ItemDeleted(item_id=item_id):
+            return replace(session, items=tuple(item for item in session.items if item.id != item_id)), ()
+    return session, ()

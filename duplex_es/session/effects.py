@@ -1,0 +1,44 @@
+"""What a session asks of its host. Performed in order, and only after the facts behind them are in the log."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ..model import EndTurn, Generate, Interrupt, OpenModel, ReconfigureModel, ResetInput, ToolOutput
+from ..protocol import RefuseCommand
+
+
+class AskModel(msgspec.Struct, frozen=True):
+    """Hand ``request`` to the session's model."""
+
+    request: OpenModel | ReconfigureModel | EndTurn | Generate | Interrupt | ResetInput | ToolOutput
+
+
+class FeedAppended(msgspec.Struct, frozen=True, kw_only=True):
+    """Feed the audio of the append being handled to the model, converted to its rate."""
+
+    epoch: int
+    end_ms: int
+    is_speech: bool | None = None
+    force_listen: bool = False
+
+
+class AnswerOpening(msgspec.Struct, frozen=True, kw_only=True):
+    """Tell the gateway how the opening went: with the session's public object, or with ``refusal``, which ends it."""
+
+    refusal: RefuseCommand | None = None
+
+
+class AcknowledgeLog(msgspec.Struct, frozen=True):
+    """The client holds every frame up to ``seq``."""
+
+    seq: int
+
+
+class EndSession(msgspec.Struct, frozen=True):
+    """Close the model and end the session in the log."""
+
+    reason: str
+
+
+Effect = AskModel | FeedAppended | AnswerOpening | AcknowledgeLog | EndSession

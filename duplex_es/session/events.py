@@ -1,0 +1,307 @@
+"""Every fact a session records, past tense. What is not here did not happen.
+
+Facts are stored for good: a new field gets a default, a changed meaning gets a new fact and an upcast.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ..model import ModelInfo
+from ..protocol import PlaybackLedger
+from .state import Item, Settings
+
+
+class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="fact"):
+    """One recorded fact; the ``fact`` key of its map names it."""
+
+
+# -- lifecycle -----------------------------------------------------------------------------------------------------
+
+
+class SessionOpened(Fact, frozen=True, kw_only=True):
+    """The opening command was accepted. ``updated`` says that it came as a ``session.update`` and is echoed as one."""
+
+    session_id: str
+    incarnation: int
+    info: ModelInfo
+    settings: Settings
+    updated: bool = True
+
+
+class SessionRefused(Fact, frozen=True, kw_only=True):
+    """The opening command was refused; the session never opened."""
+
+    code: str
+    message: str
+    param: str | None = None
+    event_id: str | None = None
+
+
+class SessionReconfigured(Fact, frozen=True, kw_only=True):
+    """All settings were replaced."""
+
+    settings: Settings
+
+
+class SocketChanged(Fact, frozen=True, kw_only=True):
+    """A socket attached under ``generation``, or left (``attached=False``)."""
+
+    generation: int
+    attached: bool
+
+
+class HeartbeatAnswered(Fact, frozen=True, kw_only=True):
+    """A heartbeat came and was answered."""
+
+
+class EventsAcknowledged(Fact, frozen=True, kw_only=True):
+    """The client holds every frame up to ``seq``."""
+
+    seq: int
+
+
+class CommandRejected(Fact, frozen=True, kw_only=True):
+    """A command changed nothing; the client is told why. ``event_id`` is the client's own."""
+
+    code: str
+    message: str
+    param: str | None = None
+    event_id: str | None = None
+
+
+class SessionClosed(Fact, frozen=True, kw_only=True):
+    """The session ended; ``reason`` is one of the wire's closing reasons."""
+
+    reason: str
+
+
+class SessionExpired(Fact, frozen=True, kw_only=True):
+    """The session ended because nobody came back for it."""
+
+    reason: str
+
+
+# -- listening -----------------------------------------------------------------------------------------------------
+
+
+class AudioAppended(Fact, frozen=True, kw_only=True):
+    """Caller audio arrived: how much, not which. ``is_speech`` is the verdict, ``hinted`` says that the client gave it;
+
+    ``hint`` is a transcript the client offered. Appends in a row may be recorded as one (``merged``).
+    """
+
+    samples: int
+    rate_hz: int
+    is_speech: bool = True
+    hinted: bool = False
+    hint: str = ""
+
+
+class SpeechStarted(Fact, frozen=True, kw_only=True):
+    """The caller began to speak; ``item_id`` is the item this utterance will become."""
+
+    item_id: str
+    start_ms: int
+
+
+class SpeechStopped(Fact, frozen=True, kw_only=True):
+    """The caller stopped. ``kept=False``: the open item is forgotten, nothing will come of it."""
+
+    item_id: str
+    end_ms: int
+    kept: bool = True
+
+
+class InputCommitted(Fact, frozen=True, kw_only=True):
+    """The buffered utterance became the user item ``item_id``. ``by_model``: the model ended the turn by itself.
+
+    ``transcribing``: the transcript is still to come. ``respond``: an answer is wanted.
+    """
+
+    item_id: str
+    turn_id: int
+    transcript: str = ""
+    transcribing: bool = False
+    by_model: bool = False
+    respond: bool = False
+    deferred: bool = False
+
+
+class InputTranscribed(Fact, frozen=True, kw_only=True):
+    """The transcript of a committed user item is known; it may be empty."""
+
+    item_id: str
+    transcript: str = ""
+
+
+class CommitRepeated(Fact, frozen=True, kw_only=True):
+    """The client committed a turn that the model had already ended as ``item_id``; it is told again."""
+
+    item_id: str
+
+
+class SilenceCommitted(Fact, frozen=True, kw_only=True):
+    """The client declared that what it sent was no speech; the buffer is empty again."""
+
+
+class InputCleared(Fact, frozen=True, kw_only=True):
+    """Uncommitted input was dropped."""
+
+
+# -- responses -----------------------------------------------------------------------------------------------------
+
+
+class ResponseStarted(Fact, frozen=True, kw_only=True):
+    """An answer begins. ``turn`` is absent when it is announced before the model speaks; then ``generate`` may ask
+    the model for it. ``options`` are the client's overrides for this one answer."""
+
+    response_id: str
+    turn: int | None = None
+    modalities: tuple[str, ...] = ("text", "audio")
+    metadata: dict[str, object] | None = None
+    conversation: str | None = None
+    generate: bool = False
+    instructions: str | None = None
+    temperature: float | None = None
+    max_output_tokens: int | None = None
+
+
+class ResponseSpoken(Fact, frozen=True, kw_only=True):
+    """The model chose to speak, as its turn ``turn``."""
+
+    response_id: str
+    turn: int
+
+
+class AudioProduced(Fact, frozen=True, kw_only=True):
+    """The next piece of speech was accepted for output; its bytes lie beside the frame."""
+
+    response_id: str
+    samples: int
+    rate_hz: int
+    text: str = ""
+
+
+class TextProduced(Fact, frozen=True, kw_only=True):
+    """The next piece of a text answer."""
+
+    response_id: str
+    text: str
+
+
+class ResponseFinished(Fact, frozen=True, kw_only=True):
+    """The answer ended: ``completed``, ``cancelled`` or ``failed``. ``epoch`` holds from here on.
+
+    ``remembered``: its text entered the history now. ``cleared_output``: the client asked to drop queued audio.
+    """
+
+    response_id: str
+    status: str
+    epoch: int
+    reason: str | None = None
+    remembered: bool = True
+    cleared_output: bool = False
+    cleared_input: bool = False
+    by_model: bool = False
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+class EpochAdvanced(Fact, frozen=True, kw_only=True):
+    """The fence moved without a response to cancel; everything older is stale."""
+
+    epoch: int
+    cleared_input: bool = True
+
+
+class OutputCleared(Fact, frozen=True, kw_only=True):
+    """The client dropped queued output audio although nothing was being generated."""
+
+    response_id: str | None = None
+
+
+class Listened(Fact, frozen=True, kw_only=True):
+    """The model, or the policy for it, kept listening. ``response_id`` when that ends an announced response."""
+
+    reason: str
+    response_id: str | None = None
+
+
+class FunctionCalled(Fact, frozen=True, kw_only=True):
+    """The model asked for a function; it is an item and a response of its own."""
+
+    response_id: str
+    item_id: str
+    call_id: str
+    name: str
+    arguments: str
+
+
+class FunctionCallMalformed(Fact, frozen=True, kw_only=True):
+    """A tool call without a name or id; the client is shown it raw."""
+
+    call_id: str | None
+    name: str | None
+    arguments: str
+
+
+class TurnSignalled(Fact, frozen=True, kw_only=True):
+    """An external turn-taking signal was noted."""
+
+    event: str
+
+
+# -- playback and conversation -------------------------------------------------------------------------------------
+
+
+class PlaybackAcknowledged(Fact, frozen=True, kw_only=True):
+    """The client reported playback. ``played_ms`` and ``committed_ms`` as it said them; ``ledger``, ``cap_ms`` and
+    ``remembered`` are the item's from here on."""
+
+    item_id: str
+    ledger: PlaybackLedger
+    cap_ms: int | None = None
+    remembered: bool = True
+    played_ms: int
+    committed_ms: int
+    truncate: bool = False
+    history_committed: bool = False
+
+
+class ItemCreated(Fact, frozen=True, kw_only=True):
+    """An item entered the conversation; ``previous_item_id`` as the client gave it."""
+
+    item: Item
+
+
+class ItemRetrieved(Fact, frozen=True, kw_only=True):
+    """The client asked for an item and was shown it."""
+
+    item: Item
+
+
+class ItemDeleted(Fact, frozen=True, kw_only=True):
+    """An item left the conversation."""
+
+    item_id: str
+
+
+class ItemTruncated(Fact, frozen=True, kw_only=True):
+    """An assistant item was cut at ``audio_end_ms``; ``ledger``, ``cap_ms`` and ``remembered`` are the item's now."""
+
+    item_id: str
+    content_index: int
+    audio_end_ms: int
+    ledger: PlaybackLedger
+    cap_ms: int | None = None
+    remembered: bool = True
+
+
+class WorkerChanged(Fact, frozen=True, kw_only=True):
+    """A new worker claimed the session as ``fence``."""
+
+    fence: int
+
+
+FACTS: dict[str, type[Fact]] = {kind.__name__: kind for kind in Fact.__subclasses__()}

@@ -1,0 +1,218 @@
+"""Lifecycle: a session opens, is reconfigured, is attached and left, and ends.
+
+Source: docs/reference/realtime-api.md, "Session lifecycle".
+"""
+
+from __future__ import annotations
+
+from ..model import OpenModel
+from ..protocol import (
+    AcknowledgeEvents,
+    CloseSession,
+    Heartbeat,
+    ProtocolError,
+    RefuseCommand,
+    ResumeSession,
+    SocketAttached,
+    SocketDetached,
+    UpdateSession,
+)
+from .configuring import model_settings, opening_settings, reconfigure_model, updated_settings
+from .effects import AcknowledgeLog, AnswerOpening, AskModel, Effect, EndSession
+from .events import (
+    CommandRejected,
+    EventsAcknowledged,
+    Fact,
+    HeartbeatAnswered,
+    SessionClosed,
+    SessionExpired,
+    SessionOpened,
+    SessionReconfigured,
+    SessionRefused,
+    SocketChanged,
+    WorkerChanged,
+)
+from .history import history
+from .inputs import ModelLost, OpenAs, TimerFired
+from .refusals import refuse
+from .responses import finish
+from .state import Session, replace
+
+DISCONNECT_GRACE_MS = 30_000
+IDLE_TIMER = "idle"
+GRACE_TIMER = "disconnect_grace"
+
+
+def timers(session: Session) -> dict[str, int]:
+    """The timers this state asks for, name to milliseconds. A silent client is timed out, an absent one waited for."""
+    if session.state != "open":
+        return {}
+    if session.attached:
+        return {IDLE_TIMER: int(session.settings.idle_timeout_s * 1000)}
+    return {GRACE_TIMER: DISCONNECT_GRACE_MS}
+
+
+def open_model(session: Session) -> OpenModel:
+    """The request that begins the session's model, or rebuilds it from the history after a takeover."""
+    return OpenModel(
+        session_id=session.id,
+        incarnation=session.incarnation,
+        epoch=session.epoch,
+        extra_body=session.settings.extra_body,
+        history=history(session),
+        **model_settings(session.settings),
+    )
+
+
+# -- opening and settings ------------------------------------------------------------------------------------------
+
+
+def decide_open(session: Session, opening: OpenAs, now_ms: int) -> tuple[Fact, ...]:
+    """Open with the client's settings, or refuse with the field that cannot be."""
+    if session.state != "new":
+        return refuse(opening.command, "bad_event", "The session is open already.", "type")
+    command = opening.command
+    try:
+        settings = opening_settings(command.session, opening.info, opening.model)
+    except ProtocolError as error:
+        event_id = command.event_id if isinstance(command.event_id, str) else None
+        return (SessionRefused(code=error.code, message=error.message, param=error.param, event_id=event_id),)
+    return (
+        SessionOpened(
+            session_id=opening.session_id,
+            incarnation=opening.incarnation,
+            info=opening.info,
+            settings=settings,
+            updated=command.updated,
+        ),
+    )
+
+
+def decide_update(session: Session, command: UpdateSession, now_ms: int) -> tuple[Fact, ...]:
+    """Replace the settings, or refuse and keep every one of the old."""
+    try:
+        settings = updated_settings(session, command.session)
+    except ProtocolError as error:
+        return refuse(command, error.code, error.message, error.param)
+    return (SessionReconfigured(settings=settings),)
+
+
+# -- small commands ------------------------------------------------------------------------------------------------
+
+
+def decide_heartbeat(session: Session, command: Heartbeat, now_ms: int) -> tuple[Fact, ...]:
+    """Answer a heartbeat."""
+    return (HeartbeatAnswered(),)
+
+
+def decide_acknowledge_events(session: Session, command: AcknowledgeEvents, now_ms: int) -> tuple[Fact, ...]:
+    """Only acknowledgements that name a frame nobody sent come this far; the gateway takes the others."""
+    return refuse(
+        command,
+        "invalid_event_ack",
+        f"server_event_seq {command.server_event_seq} was never sent; acknowledge the last one you received.",
+        "server_event_seq",
+    )
+
+
+def decide_late_resume(session: Session, command: ResumeSession, now_ms: int) -> tuple[Fact, ...]:
+    """A socket that holds a session cannot take up another."""
+    return refuse(command, "unsupported_session_resume", "session.resume must be the first event on a socket.", "type")
+
+
+def decide_refused(session: Session, refusal: RefuseCommand, now_ms: int) -> tuple[Fact, ...]:
+    """Answer, in order, for a frame that was no command."""
+    return (
+        CommandRejected(code=refusal.code, message=refusal.message, param=refusal.param, event_id=refusal.event_id),
+    )
+
+
+# -- sockets -------------------------------------------------------------------------------------------------------
+
+
+def decide_attached(session: Session, attached: SocketAttached, now_ms: int) -> tuple[Fact, ...]:
+    """Note which socket holds the session now."""
+    if attached.generation <= session.generation:
+        return ()
+    return (SocketChanged(generation=attached.generation, attached=True),)
+
+
+def decide_detached(session: Session, detached: SocketDetached, now_ms: int) -> tuple[Fact, ...]:
+    """The current socket is gone: wait for a resume, or end the session if its model cannot be resumed."""
+    if detached.generation != session.generation or not session.attached:
+        return ()
+    left = SocketChanged(generation=detached.generation, attached=False)
+    resumable = session.info is not None and session.info.capabilities.supports_session_resume is True
+    if session.state == "open" and not resumable:
+        return left, *_ended(session, "disconnect")
+    return (left,)
+
+
+# -- ends ----------------------------------------------------------------------------------------------------------
+
+
+def decide_close(session: Session, command: CloseSession, now_ms: int) -> tuple[Fact, ...]:
+    """End the session; a live answer is cancelled first."""
+    return _ended(session, "session_close")
+
+
+def _ended(session: Session, reason: str) -> tuple[Fact, ...]:
+    closed = SessionClosed(reason=reason)
+    if session.response is None:
+        return (closed,)
+    return finish(session, "cancelled", reason=reason), closed
+
+
+def decide_timer(session: Session, fired: TimerFired, now_ms: int) -> tuple[Fact, ...]:
+    """End a session whose client fell silent or did not come back."""
+    if fired.name == IDLE_TIMER and session.attached:
+        return _ended(session, "timeout")
+    if fired.name == GRACE_TIMER and not session.attached:
+        expired = SessionExpired(reason="disconnect_grace_expired")
+        if session.response is None:
+            return (expired,)
+        return finish(session, "cancelled", reason="disconnect_grace_expired"), expired
+    return ()
+
+
+def decide_model_lost(session: Session, lost: ModelLost, now_ms: int) -> tuple[Fact, ...]:
+    """Without a model there is no session: refuse the opening, or end what was open with an error before it."""
+    if lost.opening:
+        return (SessionRefused(code=lost.code, message=lost.message, param=lost.param),)
+    facts: tuple[Fact, ...] = ()
+    if session.response is not None:
+        facts = (finish(session, "failed", reason=lost.code),)
+    rejected = CommandRejected(code=lost.code, message=lost.message, param=lost.param)
+    return *facts, rejected, SessionClosed(reason=lost.code)
+
+
+# -- folding -------------------------------------------------------------------------------------------------------
+
+
+def apply(session: Session, fact: Fact) -> tuple[Session, tuple[Effect, ...]]:
+    """Fold one lifecycle fact. Total."""
+    match fact:
+        case SessionOpened():
+            opened = replace(
+                session,
+                id=fact.session_id,
+                incarnation=fact.incarnation,
+                state="open",
+                info=fact.info,
+                settings=fact.settings,
+            )
+            return opened, (AskModel(open_model(opened)), AnswerOpening())
+        case SessionRefused():
+            refusal = RefuseCommand(code=fact.code, message=fact.message, param=fact.param, event_id=fact.event_id)
+            return replace(session, state="closed"), (AnswerOpening(refusal=refusal), EndSession("refused"))
+        case SessionReconfigured(settings=settings):
+            return replace(session, settings=settings), (AskModel(reconfigure_model(settings)),)
+        case SocketChanged(generation=generation, attached=attached):
+            return replace(session, generation=max(generation, session.generation), attached=attached), ()
+        case EventsAcknowledged(seq=seq):
+            return session, (AcknowledgeLog(seq),)
+        case SessionClosed(reason=reason) | SessionExpired(reason=reason):
+            return replace(session, state="closed", response=None), (EndSession(reason),)
+        case WorkerChanged():
+            return replace(session, owed=None), ()
+    return session, ()

@@ -1,0 +1,58 @@
+"""The public session object: the settings in force, and where the session stands."""
+
+from __future__ import annotations
+
+from ...protocol import AudioFormat, Capabilities, SessionObject
+from ..state import ZERO_LEDGER, Session, Settings
+
+
+def session_object(session: Session) -> dict[str, object]:
+    """The map of ``session.created`` and ``session.updated``; keys the client sent beyond the known ones below it."""
+    settings, live = session.settings, session.response
+    item = session.item(live.item_id) if live else None
+    shown = SessionObject(
+        id=session.id,
+        model=settings.model or None,
+        state=session.state if session.state != "new" else "open",
+        turn_state=session.turn_state,
+        epoch=session.epoch,
+        turn_id=session.turn_id,
+        active_response_id=live.id if live else None,
+        active_response_turn_id=live.turn_id if live else None,
+        modalities=list(settings.modalities),
+        output_modalities=list(settings.modalities),
+        instructions=settings.instructions,
+        voice=settings.voice,
+        response_format=settings.output_format,
+        input_audio_format=settings.input_format,
+        output_audio_format=settings.output_format,
+        audio=_audio(session, settings),
+        temperature=settings.temperature,
+        max_tokens=settings.max_output_tokens,
+        speed=settings.speed,
+        idle_timeout_s=settings.idle_timeout_s,
+        overlap_policy=settings.overlap_policy,
+        overlap_short_ack_ms=settings.overlap_short_ack_ms,
+        overlap_barge_in_ms=settings.overlap_barge_in_ms,
+        overlap_silence_rms=settings.overlap_silence_rms,
+        playback_commit_policy=settings.playback_commit_policy,
+        turn_detection=settings.turn_detection,
+        input_audio_transcription=settings.input_audio_transcription,
+        tracing=settings.tracing,
+        playback=item.ledger if item else ZERO_LEDGER,
+        capabilities=session.info.capabilities if session.info else Capabilities(),
+    )
+    return shown.to_wire({**settings.extra, "tools": list(settings.tools), "extra_body": settings.extra_body})
+
+
+def _audio(session: Session, settings: Settings) -> dict[str, object]:
+    """The GA spelling of the two formats, from the same settings."""
+    out_hz = settings.output_rate_hz or (session.info.output_rate_hz if session.info else 24_000)
+    audio_in: dict[str, object] = {
+        "format": AudioFormat(settings.input_format, settings.input_rate_hz).to_wire(),
+        "sample_rate_hz": settings.input_rate_hz,
+    }
+    if settings.turn_detection is not None:
+        audio_in["turn_detection"] = settings.turn_detection
+    audio_out: dict[str, object] = {"format": AudioFormat(settings.output_format, out_hz).to_wire()}
+    return {"input": audio_in, "output": audio_out}

@@ -1,0 +1,68 @@
+"""Replies on request: ``response.create``, with its overrides for one answer.
+
+Source: docs/reference/realtime-api.md, "response.create".
+"""
+
+from __future__ import annotations
+
+from msgspec import UNSET
+
+from ..protocol import CreateResponse, ProtocolError, given, read_response_options
+from .events import Fact
+from .refusals import refuse
+from .responses import start_response
+from .state import Session
+
+RESTRICTED = ("instructions", "voice", "temperature", "max_output_tokens", "tools", "tool_choice")
+"""Overrides that a model must be able to take for one answer."""
+
+
+def decide_create(session: Session, command: CreateResponse, now_ms: int) -> tuple[Fact, ...]:
+    """Announce an answer. One that the model owes for a committed turn anyway is announced for that turn.
+
+    Refused while an answer is being given, while one is not heard to its end under ``ack_only``, and when there is
+    nothing to answer and the model cannot speak from text.
+    """
+    try:
+        options = read_response_options(command.response)
+    except ProtocolError as error:
+        return refuse(command, error.code, error.message, error.param)
+    info = session.info
+    if session.in_progress:
+        return refuse(
+            command,
+            "response_already_active",
+            "A response is active; wait for response.done or cancel it first.",
+        )
+    asked = [name for name in RESTRICTED if getattr(options, name) not in (UNSET, None)]
+    if asked and (info is None or not info.takes_response_options):
+        names = ", ".join(asked)
+        return refuse(
+            command,
+            "unsupported_native_response_options",
+            f"This model takes no per-response {names}; set them with session.update.",
+            f"response.{asked[0]}",
+        )
+    owed = session.owed is not None
+    waiting = _has_unanswered_turn(session)
+    if not owed and not waiting and (info is None or not info.takes_text_turns):
+        return refuse(
+            command, "response_create_without_input", "There is no committed input to answer; commit some first."
+        )
+    started = start_response(
+        session,
+        modalities=tuple(given(options.modalities, [])) or session.settings.modalities,
+        metadata=given(options.metadata, None),
+        conversation=given(options.conversation, None),
+        generate=not owed,
+        instructions=given(options.instructions, None),
+        temperature=given(options.temperature, None),
+        max_output_tokens=given(options.max_output_tokens, None),
+    )
+    return (started,)
+
+
+def _has_unanswered_turn(session: Session) -> bool:
+    """Whether something was said after the last answer began."""
+    newest = session.items[-1] if session.items else None
+    return newest is not None and newest.role != "assistant"

@@ -1,0 +1,226 @@
+"""The state of one session, all of it frozen: what ``fold`` rebuilds from the log and ``decide`` reads.
+
+Nothing here depends on audio bytes: durations, counts and texts are enough to decide everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeVar
+
+import msgspec
+
+from ..model import ModelInfo
+from ..protocol import PlaybackLedger
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+ZERO_LEDGER = PlaybackLedger(generated_ms=0, sent_ms=0, played_ms=0, committed_ms=0)
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The effective configuration of a session; every update replaces it as a whole or not at all."""
+
+    model: str = ""
+    modalities: tuple[str, ...] = ("text", "audio")
+    instructions: str | None = None
+    voice: str | None = None
+    input_format: str = "pcm16"
+    input_rate_hz: int = 16_000
+    output_format: str = "pcm16"
+    output_rate_hz: int | None = None
+    temperature: float | None = None
+    max_output_tokens: int | None = None
+    speed: float | None = None
+    idle_timeout_s: float = 300.0
+    auto_response: bool = False
+    overlap_policy: str = "listen_only"
+    overlap_short_ack_ms: int = 700
+    overlap_barge_in_ms: int = 1200
+    overlap_silence_rms: float = 0.003
+    playback_commit_policy: str = "commit_all_on_done"
+    turn_detection: dict[str, object] | None = None
+    input_audio_transcription: dict[str, object] | None = None
+    tools: tuple[dict[str, object], ...] = ()
+    tool_choice: str | dict[str, object] | None = None
+    tracing: str | dict[str, object] | None = None
+    extra: dict[str, object] = {}
+    extra_body: dict[str, object] = {}
+
+
+class Clock(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How much caller audio has arrived, exact over hours: whole samples since the rate last changed."""
+
+    rate_hz: int = 16_000
+    samples: int = 0
+    base_us: int = 0
+
+    @property
+    def ms(self) -> int:
+        """Milliseconds of audio since the session opened, rounded down."""
+        return (self.base_us + self.samples * 1_000_000 // self.rate_hz) // 1000
+
+    def after(self, samples: int, rate_hz: int) -> Clock:
+        """The clock once ``samples`` more have arrived at ``rate_hz``."""
+        if rate_hz == self.rate_hz:
+            return Clock(rate_hz, self.samples + samples, self.base_us)
+        return Clock(rate_hz, samples, self.base_us + self.samples * 1_000_000 // self.rate_hz)
+
+
+class Input(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Caller audio that no committed turn holds yet.
+
+    Everything but the clock counts since the last commit or clear, which was at ``since_ms``; ``item_id`` is set while
+    an input item is open (speech began), ``transcript`` gathers the client's own hints. ``model_item_id`` is the turn
+    that the model ended by itself since the last client commit: a late commit is answered with it.
+    """
+
+    clock: Clock = Clock()
+    since_ms: int = 0
+    has_audio: bool = False
+    has_speech: bool = False
+    speech_ms: int = 0
+    item_id: str | None = None
+    speech_started: bool = False
+    speech_stopped: bool = False
+    transcript: str = ""
+    model_item_id: str | None = None
+
+    def emptied(self, model_item_id: str | None = None) -> Input:
+        """The input from now on, with nothing in it."""
+        return Input(clock=self.clock, since_ms=self.clock.ms, model_item_id=model_item_id)
+
+
+class Item(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One conversation item. ``part`` is its content: ``text`` typed, ``audio`` spoken, empty for function items.
+
+    For an assistant message ``transcript`` and ``text`` grow while it speaks, ``marks`` tie characters to audio
+    (characters, end in ms, both cumulative), ``ledger`` says how far it was generated, sent, played and committed,
+    and ``cap_ms`` is the smallest truncation it ever got. ``remembered`` says whether it is in the history that the
+    model is given; ``heard_only`` that only the part the caller heard is. ``transcribing`` marks a committed user
+    item whose transcript is still to come.
+    """
+
+    id: str
+    type: str = "message"
+    role: str | None = None
+    status: str = "completed"
+    part: str = ""
+    text: str = ""
+    transcript: str = ""
+    previous_item_id: str | None = None
+    response_id: str | None = None
+    marks: tuple[tuple[int, int], ...] = ()
+    ledger: PlaybackLedger = ZERO_LEDGER
+    cap_ms: int | None = None
+    remembered: bool = True
+    heard_only: bool = False
+    transcribing: bool = False
+    is_speech: bool = True
+    call_id: str | None = None
+    name: str | None = None
+    arguments: str | None = None
+    output: str | None = None
+
+
+class Response(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The one answer that is being given. Its texts and ledger live in its item.
+
+    ``turn`` is the model's own turn, ``None`` until the model takes up a response that was announced first.
+    ``parts`` are the content parts opened so far, in order.
+    """
+
+    id: str
+    item_id: str
+    turn_id: int
+    turn: int | None = None
+    modalities: tuple[str, ...] = ("text", "audio")
+    metadata: dict[str, object] | None = None
+    conversation: str | None = None
+    spoke: bool = False
+    samples: int = 0
+    parts: tuple[str, ...] = ()
+
+
+class Session(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Everything a decision may depend on.
+
+    ``state`` is ``new`` until the opening command was decided, then ``open``, then ``closed``. ``epoch`` is the
+    interruption fence, ``turn_id`` counts finished model turns. ``owed`` is the committed item the model still owes
+    an answer for. ``input_epoch`` is the epoch of the last input clear: what the model heard before it is stale.
+    ``acks_playback`` says that this client reports playback at all; one that never does is taken to hear what it is
+    sent. ``last_response_id`` resolves requests that name none.
+    """
+
+    id: str = ""
+    incarnation: int = 0
+    state: str = "new"
+    generation: int = 0
+    attached: bool = False
+    epoch: int = 0
+    input_epoch: int = 0
+    turn_id: int = 0
+    turn_state: str = "idle"
+    acks_playback: bool = False
+    info: ModelInfo | None = None
+    settings: Settings = Settings()
+    input: Input = Input()
+    response: Response | None = None
+    items: tuple[Item, ...] = ()
+    responses_count: int = 0
+    items_count: int = 0
+    history_len: int = 0
+    owed: str | None = None
+    last_response_id: str | None = None
+    usage_input_ms: int = 0
+    usage_output_ms: int = 0
+
+    @property
+    def last_item_id(self) -> str | None:
+        """The id a new item comes after."""
+        return self.items[-1].id if self.items else None
+
+    def item(self, item_id: str | None) -> Item | None:
+        """The item of this id, or ``None``."""
+        return next((item for item in reversed(self.items) if item.id == item_id), None)
+
+    def previous_of(self, item_id: str) -> str | None:
+        """The id before ``item_id`` in the table; ``None`` for the first one and for unknown ids."""
+        before: str | None = None
+        for item in self.items:
+            if item.id == item_id:
+                return before
+            before = item.id
+        return None
+
+    def with_item(self, item: Item) -> Session:
+        """The session with ``item`` replacing the one of its id, or added at the end."""
+        if any(known.id == item.id for known in self.items):
+            items = tuple(item if known.id == item.id else known for known in self.items)
+        else:
+            items = (*self.items, item)
+        return msgspec.structs.replace(self, items=items)
+
+    def answers(self) -> Iterator[Item]:
+        """Assistant messages, newest first."""
+        return (item for item in reversed(self.items) if item.role == "assistant" and item.type == "message")
+
+    @property
+    def unheard(self) -> Item | None:
+        """With ``ack_only``: the newest answer whose playback the client has not confirmed to its end."""
+        if self.settings.playback_commit_policy != "ack_only":
+            return None
+        newest = next(self.answers(), None)
+        if newest and newest.status == "completed" and newest.ledger.sent_ms > newest.ledger.committed_ms:
+            return newest if newest.cap_ms is None else None
+        return None
+
+    @property
+    def in_progress(self) -> bool:
+        """Whether an answer is being given or not yet heard to its end (contract of cancel, overlap and defer)."""
+        return self.response is not None or self.unheard is not None
+
+
+def replace(value: T, **changes: object) -> T:
+    """``value`` with these fields changed."""
+    return msgspec.structs.replace(value, **changes)

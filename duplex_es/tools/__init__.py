@@ -1,0 +1,1 @@
+"""The command ``duplex-es``: run everything on one machine, talk to it, and read what it recorded."""

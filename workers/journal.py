@@ -1,0 +1,84 @@
+"""What one actor writes: decisions as records, silent facts on the next record or on a checkpoint.
+
+One decision is one run of records. The first carries every fact recorded since the record before it, silent ones
+included, so that folding the records alone rebuilds the state; ``more`` counts the frames still to come, so that a
+successor can tell a decision that was cut in half and finish it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from duplex_es.log.api import EntryId, Record
+from duplex_es.protocol import Frame
+from duplex_es.protocol.records import pack_output
+from duplex_es.session.events import Fact
+from duplex_es.session.facts import pack_fact
+from duplex_es.session.step import Decision, merged
+
+
+class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """Silent facts that no record holds yet. Good only while ``seq`` is still the last one of the log."""
+
+    v: int = 1
+    seq: int
+    consumed: str
+    facts: list[msgspec.Raw] = []
+
+
+class Journal:
+    """Turns decisions into records and keeps count. Not shared: one per actor."""
+
+    def __init__(self, seq: int, consumed: EntryId, pending: Sequence[Fact] = ()) -> None:
+        self.seq = seq
+        self.consumed = consumed
+        self._pending: list[Fact] = list(pending)
+        self._unsaved_since_ms: int | None = None
+
+    def take_in(self, decision: Decision, consumed: EntryId, now_ms: int) -> list[Record]:
+        """The records of ``decision``, in order, numbered from ``seq + 1``; none if it shows nothing."""
+        moved = consumed != self.consumed
+        self.consumed = consumed
+        for fact in decision.facts:
+            self._hold(fact)
+        if not decision.frames:
+            if (decision.facts or moved) and self._unsaved_since_ms is None:
+                self._unsaved_since_ms = now_ms
+            return []
+        facts, self._pending, self._unsaved_since_ms = self._pending, [], None
+        self.seq += len(decision.frames)
+        return records(facts, decision.frames, consumed, now_ms)
+
+    def _hold(self, fact: Fact) -> None:
+        joined = merged(self._pending[-1], fact) if self._pending else None
+        if joined is not None:
+            self._pending[-1] = joined
+        else:
+            self._pending.append(fact)
+
+    def checkpoint_due_ms(self, after_ms: int) -> int | None:
+        """When the held facts must be saved, ``None`` when nothing is held."""
+        return None if self._unsaved_since_ms is None else self._unsaved_since_ms + after_ms
+
+    def checkpoint(self) -> bytes:
+        """The held facts, packed for ``SessionLog.checkpoint``; they stay held until a record takes them."""
+        self._unsaved_since_ms = None
+        facts = [pack_fact(fact) for fact in self._pending]
+        return msgspec.msgpack.encode(Checkpoint(seq=self.seq, consumed=str(self.consumed), facts=facts))
+
+
+def records(facts: Sequence[Fact], frames: Sequence[Frame], consumed: EntryId, at_ms: int) -> list[Record]:
+    """One decision as records: the first with ``facts``, each with one frame, ``more`` down to 0."""
+    packed = [
+        pack_output(
+            at_ms,
+            frame=frame,
+            facts=[pack_fact(fact) for fact in facts] if index == 0 else (),
+            consumed=str(consumed),
+            more=len(frames) - 1 - index,
+        )
+        for index, frame in enumerate(frames)
+    ]
+    return [Record(body, audio) for body, audio in packed]
