@@ -8,21 +8,24 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import NamedTuple
 
-from duplex_es.log.api import Claim, Entry, EntryId, Follower, Head, Record, SessionLog
-from duplex_es.log.errors import Fenced, LogError, LogUnavailable, SessionUnknown
+from duplex_es.log.api import START, Claim, Entry, EntryId, Follower, Head, Record, SessionLog
+from duplex_es.log.errors import Fenced, LogError, LogUnavailable, SessionUnknown, TailLost
 from duplex_es.model import Model, Signal
 from duplex_es.protocol import AppendAudio
 from duplex_es.protocol.records import OpenSession, RecordUnreadable, RefuseCommand, unpack_input
 from duplex_es.session.effects import Effect
 from duplex_es.session.inputs import AudioArrived, Input, ModelLost, OpenAs, TimerFired, WorkerTookOver
-from duplex_es.session.lifecycle import open_model, timers
+from duplex_es.session.lifecycle import IDLE_TIMER, open_model, timers
 from duplex_es.session.state import Session
 from duplex_es.session.step import step
 
-from .listener import measured_rms
+from .journal import Journal
+from .last_words import end_with_error
+from .listener import Heard, hear
 from .performer import OpeningFailed, Performer
-from .recovery import recover
+from .recovery import Recovered, recover
 
 CHECKPOINT_AFTER_MS = 1_000
 BATCH = 64
@@ -36,6 +39,14 @@ def unix_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+class Act(NamedTuple):
+    """One effect to perform, the state after its decision, and the append that was decided on, if it was one."""
+
+    effect: Effect
+    session: Session
+    heard: Heard | None
+
+
 class Actor:
     """Owns one claim from its start to its end. Run it once.
 
@@ -47,16 +58,20 @@ class Actor:
         self, log: SessionLog, claim: Claim, head: Head, model: Model, *, clock_ms: Callable[[], int] = unix_ms
     ) -> None:
         self.claim = claim
+        self.session = Session()
         self._log = log
         self._head = head
         self._model = model
         self._clock_ms = clock_ms
+        self._journal = Journal(head.output.number, START)
         self._inbox: deque[tuple[Input, EntryId | None]] = deque()
         self._awake = asyncio.Event()
         self._stopping = False
         self._performer = Performer(log, claim, model, self._hear)
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._timer_ms: dict[str, int] = {}
+        self._heard_at_s = 0.0
+        self._checkpoint_alarm: asyncio.TimerHandle | None = None
 
     # -- outside -------------------------------------------------------------------------------------------------
 
@@ -64,18 +79,24 @@ class Actor:
         """Serve the session until it ends, the claim is lost, or ``stop`` found a turn boundary.
 
         Never raises for a lost claim or an unreachable log; both are logged, the session waits for its next owner.
+        Anything else that goes wrong is logged with the session's id and seq and ends the session in the log: its
+        client is told, and the input that did it is not decided on again. Other sessions are not touched.
         """
-        session_id = self.claim.ref.session_id
+        session_id, fence = self.claim.ref.session_id, self.claim.fence
         try:
             async with self._log.follow_input(self.claim.ref) as follower:
                 await self._serve(follower)
         except (Fenced, SessionUnknown) as error:
-            _log.info("session=%s claim=%d lost: %s", session_id, self.claim.fence, type(error).__name__)
+            _log.info("session=%s claim=%d lost: %s", session_id, fence, type(error).__name__)
         except LogUnavailable as error:
-            _log.error("session=%s claim=%d given up, log unavailable: %s", session_id, self.claim.fence, error)
+            _log.error("session=%s claim=%d given up, log unavailable: %s", session_id, fence, error)
+        except Exception as error:
+            _log.exception("session=%s claim=%d seq=%d failed", session_id, fence, self._journal.seq)
+            await end_with_error(self._log, self.claim, self._clock_ms(), words=not isinstance(error, TailLost))
         finally:
-            for handle in self._timers.values():
-                handle.cancel()
+            for handle in (*self._timers.values(), self._checkpoint_alarm):
+                if handle is not None:
+                    handle.cancel()
             await self._performer.close_model()
 
     def stop(self) -> None:
@@ -86,39 +107,59 @@ class Actor:
     # -- the loop ------------------------------------------------------------------------------------------------
 
     async def _serve(self, follower: Follower) -> None:
-        now_ms = self._clock_ms()
-        recovered = await recover(self._log, self.claim, self._head, now_ms)
-        self.session, self._journal = recovered.session, recovered.journal()
-        if recovered.unfinished:
-            await self._log.append_output(self.claim, recovered.seq + 1, recovered.unfinished)
-        if self.session.state == "closed":
-            await self._log.close(self.claim, "closed")
+        recovered = await recover(self._log, self.claim, self._head, self._clock_ms())
+        await self._take_over(recovered)
+        if self._performer.ended:
             return
-        if self.session.state == "open":
-            self._inbox.append((WorkerTookOver(self.claim.fence), None))
-            await self._reopen()
         follower.start(recovered.consumed)
         reader = asyncio.create_task(self._read(follower))
+        reader.add_done_callback(lambda _: self._awake.set())
         try:
             while not self._performer.ended:
-                await self._turn(reader)
                 if self._stopping and self._at_boundary():
                     await self._hand_over()
                     return
+                if not self._inbox:
+                    await self._wait(reader)
+                await self._turn()
         finally:
             reader.cancel()
             with contextlib.suppress(asyncio.CancelledError, LogError):
                 await reader
 
-    async def _reopen(self) -> None:
-        try:
-            await self._performer.open_model(open_model(self.session))
-        except OpeningFailed as failed:
-            self._inbox.append((ModelLost(code=failed.code, message=failed.message, param=failed.param), None))
+    async def _take_over(self, recovered: Recovered) -> None:
+        """Stand where the log ends: finish what a predecessor left half written, and open the model anew."""
+        self.session, self._journal = recovered.session, recovered.journal()
+        if recovered.unfinished:
+            await self._log.append_output(self.claim, recovered.seq + 1, recovered.unfinished)
+        if self.session.state == "new":
+            return
+        if self.session.state == "open":
+            self._inbox.append((WorkerTookOver(self.claim.fence), None))
+            try:
+                await self._performer.open_model(open_model(self.session))
+            except OpeningFailed as failed:
+                self._lose_model(failed, opening=self._head.opening is None)
+                return
+        if self._head.opening is None:
+            await self._performer.answer_opening(self.session, self._journal)
+        if self.session.state == "closed":
+            await self._log.close(self.claim, recovered.end or "closed")
+            self._performer.ended = True
+
+    def _lose_model(self, failed: OpeningFailed, *, opening: bool) -> None:
+        """Decide next that there is no model, before anything else that waits but the takeover itself."""
+        lost = ModelLost(code=failed.code, message=failed.message, param=failed.param, opening=opening)
+        if opening:
+            self._inbox.appendleft((lost, None))
+        else:
+            self._inbox.append((lost, None))
 
     async def _read(self, follower: Follower) -> None:
+        now_s = asyncio.get_running_loop().time
         async for entry in follower:
             if isinstance(entry, Entry):
+                self._heard_at_s = now_s()
                 self._inbox.append((self._said(entry), entry.id))
                 self._awake.set()
 
@@ -145,68 +186,70 @@ class Actor:
         self._inbox.append((signal, None))
         self._awake.set()
 
-    async def _turn(self, reader: asyncio.Task[None]) -> None:
-        """Wait for something to decide, decide on all there is, write once, act."""
-        if not self._inbox:
-            await self._wait(reader)
+    async def _turn(self) -> None:
+        """Decide on all there is, write once, act."""
         first_seq = self._journal.seq + 1
         records: list[Record] = []
-        acts: list[tuple[Effect, Input, Session]] = []
+        acts: list[Act] = []
         for _ in range(min(BATCH, len(self._inbox))):
             said, entry_id = self._inbox.popleft()
             records += self._decide(said, entry_id, acts)
+            if isinstance(said, OpenAs):
+                break  # Nothing else is decided before it is known whether the model opens.
         if records:
             await self._log.append_output(self.claim, first_seq, records)
-        for effect, said, session in acts:
-            if not await self._act(effect, said, session):
+        for act in acts:
+            try:
+                await self._performer.perform(act.effect, act.session, self._journal, act.heard)
+            except OpeningFailed as failed:
+                self._lose_model(failed, opening=True)
                 break
+        await self._save_silent_facts()
         self._arm_timers()
 
-    def _decide(self, said: Input, entry_id: EntryId | None, acts: list[tuple[Effect, Input, Session]]) -> list[Record]:
+    def _decide(self, said: Input, entry_id: EntryId | None, acts: list[Act]) -> list[Record]:
         now_ms = self._clock_ms()
+        heard: Heard | None = None
         if isinstance(said, AudioArrived):
-            said = AudioArrived(command=said.command, rms=measured_rms(self.session.settings, said.command))
-        if entry_id is not None:
-            self._timer_ms.pop("idle", None)  # whatever the client says starts the silence over
+            heard = hear(self.session.settings, said.command)
+            if heard is not None:
+                said = AudioArrived(command=said.command, rms=heard.rms)
         consumed = max(self._journal.consumed, entry_id) if entry_id is not None else self._journal.consumed
         decision = step(self.session, said, now_ms)
         self.session = decision.session
-        acts += [(effect, said, decision.session) for effect in decision.effects]
-        made = self._journal.take_in(decision, consumed, now_ms)
-        return made
-
-    async def _act(self, effect: Effect, said: Input, session: Session) -> bool:
-        """Perform one effect; ``False`` when the ones after it have lost their ground."""
-        try:
-            await self._performer.perform(effect, said, session, self._journal)
-        except OpeningFailed as failed:
-            lost = ModelLost(code=failed.code, message=failed.message, param=failed.param, opening=True)
-            self._inbox.appendleft((lost, None))
-            return False
-        return True
+        acts += [Act(effect, decision.session, heard) for effect in decision.effects]
+        return self._journal.take_in(decision, consumed, now_ms)
 
     async def _wait(self, reader: asyncio.Task[None]) -> None:
-        """Until there is something to decide, a checkpoint is due, or the reader failed."""
-        due_ms = self._journal.checkpoint_due_ms(CHECKPOINT_AFTER_MS)
+        """Until there may be something to do. Raises: SessionUnknown when there will be nothing any more."""
         self._awake.clear()
-        if self._inbox or self._stopping:
-            return
-        waiter = asyncio.ensure_future(self._awake.wait())
-        timeout = None if due_ms is None else max(0.0, (due_ms - self._clock_ms()) / 1000)
-        try:
-            await asyncio.wait({waiter, reader}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            waiter.cancel()
-        if reader.done() and not self._inbox:
+        if reader.done():
             reader.result()
             raise SessionUnknown(self.claim.ref.session_id)
-        if not self._inbox and due_ms is not None and self._clock_ms() >= due_ms:
+        await self._awake.wait()
+
+    async def _save_silent_facts(self) -> None:
+        """Checkpoint what no record has taken along in time; wake up for it when nothing else happens until then."""
+        due_ms = self._journal.checkpoint_due_ms(CHECKPOINT_AFTER_MS)
+        if due_ms is None or self._performer.ended:
+            return
+        left_ms = due_ms - self._clock_ms()
+        if left_ms <= 0:
             await self._log.checkpoint(self.claim, self._journal.checkpoint())
+        elif self._checkpoint_alarm is None:
+            self._checkpoint_alarm = asyncio.get_running_loop().call_later(left_ms / 1000, self._ring)
+
+    def _ring(self) -> None:
+        self._checkpoint_alarm = None
+        self._awake.set()
 
     # -- ends and timers -----------------------------------------------------------------------------------------
 
     def _at_boundary(self) -> bool:
-        return not self._inbox and self.session.response is None and self.session.owed is None
+        """Whether a successor loses nothing: no answer is given or owed, and nobody is in the middle of a sentence."""
+        session = self.session
+        silent = session.response is None and session.owed is None and session.input.item_id is None
+        return silent and not self._inbox
 
     async def _hand_over(self) -> None:
         await self._log.checkpoint(self.claim, self._journal.checkpoint())
@@ -216,16 +259,22 @@ class Actor:
     def _arm_timers(self) -> None:
         """Keep exactly the timers that the state asks for; one whose length changed starts over."""
         wanted = timers(self.session)
+        if wanted == self._timer_ms:
+            return
         loop = asyncio.get_running_loop()
         for name in [name for name in self._timers if self._timer_ms.get(name) != wanted.get(name)]:
             self._timers.pop(name).cancel()
         for name, after_ms in wanted.items():
             if name not in self._timers:
-                self._timer_ms[name] = after_ms
-                self._timers[name] = loop.call_later(after_ms / 1000, self._fire, name)
+                self._timers[name] = loop.call_later(after_ms / 1000, self._fire, name, after_ms)
+        self._timer_ms = wanted
 
-    def _fire(self, name: str) -> None:
-        self._timers.pop(name, None)
-        self._timer_ms.pop(name, None)
+    def _fire(self, name: str, after_ms: int) -> None:
+        loop = asyncio.get_running_loop()
+        left_s = self._heard_at_s + after_ms / 1000 - loop.time() if name == IDLE_TIMER else 0.0
+        if left_s > 0:  # Whatever the client said meanwhile started the silence over.
+            self._timers[name] = loop.call_later(left_s, self._fire, name, after_ms)
+            return
+        del self._timers[name], self._timer_ms[name]
         self._inbox.append((TimerFired(name), None))
         self._awake.set()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 
 import msgspec
 
 from duplex_es.log.api import Claim, Head, SessionLog, WorkerCard
-from duplex_es.log.errors import LogUnavailable
+from duplex_es.log.errors import LogError, LogUnavailable
 from duplex_es.model import Model
 
 from .actor import Actor
@@ -25,6 +26,7 @@ class Host:
     """Runs the actors of one worker process. ``run`` returns after ``stop``, with every session handed over.
 
     A claim that the log says is lost ends its actor at once; whatever that actor still holds is never written.
+    ``ready`` says whether new sessions are taken; while they are not, ``reason`` says why.
     """
 
     def __init__(self, log: SessionLog, model: Model, *, worker: str, slots: int, drain_s: float = 20.0) -> None:
@@ -45,28 +47,39 @@ class Host:
         return len(self._actors)
 
     def stop(self) -> None:
-        """Take no more sessions and let go of those there are, each at its next turn boundary."""
+        """Take no more sessions and let go of those there are, each at its next turn boundary. Idempotent."""
         self._stopping.set()
         self._freed.set()
+        self._not_ready("stopping")
 
     async def run(self) -> None:
-        """Serve until ``stop``. An unreachable log is waited for; the worker is not ready meanwhile."""
-        keeper = asyncio.create_task(self._keep())
+        """Serve until ``stop``. An unreachable log is waited for; the worker is not ready meanwhile.
+
+        Raises: LogError when the log is reached but not fit, or refuses what every worker must do.
+        """
+        keeper: asyncio.Task[None] | None = None
         try:
             while not self._stopping.is_set():
                 try:
+                    if keeper is None:
+                        await self._log.connect()
+                        keeper = asyncio.create_task(self._keep(), name="claims")
                     await self._claim_one()
                 except LogUnavailable as error:
                     self._not_ready(f"log unavailable: {error}")
                     await self._pause(RETRY_S)
             await self._drain()
         finally:
-            keeper.cancel()
-            for _, task in self._actors.values():
+            if keeper is not None:
+                keeper.cancel()
+            tasks = [task for _, task in self._actors.values()]
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(keeper, *(task for _, task in self._actors.values()), return_exceptions=True)
-            self.ready = False
-        await self._leave()
+            await asyncio.gather(*([keeper] if keeper else []), *tasks, return_exceptions=True)
+        if keeper is not None:
+            await self._leave()
+
+    # -- taking sessions -------------------------------------------------------------------------------------------
 
     async def _claim_one(self) -> None:
         """Claim one session if there is a slot and one waits; else wait for either."""
@@ -75,7 +88,7 @@ class Host:
             await self._freed.wait()
             return
         claimed = await self._log.claim(self._worker, [self._model.info.name])
-        self.ready, self.reason = True, ""
+        self._log_answers()
         if claimed is not None:
             self._start(*claimed)
             return
@@ -85,7 +98,7 @@ class Host:
         for task in pending:
             task.cancel()
         await asyncio.gather(*pending, return_exceptions=True)
-        if waiting.done() and not waiting.cancelled():
+        if not waiting.cancelled():
             waiting.result()
 
     def _start(self, claim: Claim, head: Head) -> None:
@@ -93,6 +106,8 @@ class Host:
         task = asyncio.create_task(actor.run(), name=f"session {claim.ref.session_id}")
         self._actors[claim] = (actor, task)
         task.add_done_callback(lambda done: self._ended(claim, done))
+        if self._stopping.is_set():
+            actor.stop()
         _log.info(
             "session=%s incarnation=%d claim=%d claimed, %d of %d slots taken",
             claim.ref.session_id,
@@ -110,19 +125,29 @@ class Host:
         else:
             _log.info("session=%s claim=%d ended", claim.ref.session_id, claim.fence)
 
+    # -- keeping them ----------------------------------------------------------------------------------------------
+
     async def _keep(self) -> None:
-        """Renew the claims and say that this worker lives, again and again."""
+        """Renew the claims and say that this worker lives, again and again, whatever happens to one attempt."""
         while True:
             began = time.monotonic()
             try:
-                await self._log.register(self._card())
-                for lost in await self._log.renew([], list(self._actors)):
-                    if isinstance(lost, Claim) and lost in self._actors:
-                        _log.warning("session=%s claim=%d lost", lost.ref.session_id, lost.fence)
-                        self._actors[lost][1].cancel()
+                await self._renew()
+                self._log_answers()
             except LogUnavailable as error:
                 self._not_ready(f"log unavailable: {error}")
+            except Exception as error:
+                # Without renewal every session here is lost in seconds: the next attempt may do better.
+                _log.exception("the claims could not be renewed")
+                self._not_ready(f"claims not renewed: {error}")
             await asyncio.sleep(max(0.0, RENEW_EVERY_S - (time.monotonic() - began)))
+
+    async def _renew(self) -> None:
+        await self._log.register(self._card())
+        for lost in await self._log.renew([], list(self._actors)):
+            if isinstance(lost, Claim) and lost in self._actors:
+                _log.warning("session=%s claim=%d lost", lost.ref.session_id, lost.fence)
+                self._actors[lost][1].cancel()
 
     def _card(self) -> WorkerCard:
         info = self._model.info
@@ -131,28 +156,48 @@ class Host:
             worker=self._worker, models={info.name: msgspec.msgpack.encode(info)}, slots=slots, used=self.used
         )
 
+    # -- letting go ------------------------------------------------------------------------------------------------
+
     async def _drain(self) -> None:
-        """Wait for every actor to reach a turn boundary, at most ``drain_s``; the rest is left to the lease."""
+        """Wait for every actor to reach a turn boundary, at most ``drain_s``; then let go of the rest as they are."""
         for actor, _ in self._actors.values():
             actor.stop()
         tasks = [task for _, task in self._actors.values()]
-        if tasks:
-            _log.info("handing over %d sessions", len(tasks))
-            await asyncio.wait(tasks, timeout=self._drain_s)
+        if not tasks:
+            return
+        _log.info("handing over %d sessions", len(tasks))
+        await asyncio.wait(tasks, timeout=self._drain_s)
+        rest = dict(self._actors)
+        for claim, (_, task) in rest.items():
+            _log.warning("session=%s claim=%d let go in the middle of a turn", claim.ref.session_id, claim.fence)
+            task.cancel()
+        await asyncio.gather(*(task for _, task in rest.values()), return_exceptions=True)
+        for claim in rest:
+            # A successor takes over at once; nobody waits for the lease. What is lost already is no concern any more.
+            with contextlib.suppress(LogError):
+                await self._log.release(claim)
 
     async def _leave(self) -> None:
         try:
             await self._log.unregister(self._worker)
-        except LogUnavailable as error:
+        except LogError as error:
             _log.warning("could not unregister: %s", error)
 
+    # -- readiness -------------------------------------------------------------------------------------------------
+
+    def _log_answers(self) -> None:
+        if self._stopping.is_set() or self.ready:
+            return
+        _log.info("ready")
+        self.ready, self.reason = True, ""
+
     def _not_ready(self, reason: str) -> None:
+        if self._stopping.is_set():
+            reason = "stopping"
         if self.ready or self.reason != reason:
-            _log.error("not ready: %s", reason)
+            _log.log(logging.INFO if self._stopping.is_set() else logging.ERROR, "not ready: %s", reason)
         self.ready, self.reason = False, reason
 
     async def _pause(self, seconds: float) -> None:
-        try:
+        with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), seconds)
-        except TimeoutError:
-            return

@@ -8,6 +8,7 @@ successor can tell a decision that was cut in half and finish it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import msgspec
 
@@ -22,7 +23,9 @@ from duplex_es.session.step import Decision, merged
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     """Silent facts that no record holds yet. Good only while ``seq`` is still the last one of the log."""
 
-    v: int = 1
+    VERSION: ClassVar[int] = 1
+
+    v: int = VERSION
     seq: int
     consumed: str
     facts: list[msgspec.Raw] = []
@@ -71,14 +74,9 @@ class Journal:
 
 def records(facts: Sequence[Fact], frames: Sequence[Frame], consumed: EntryId, at_ms: int) -> list[Record]:
     """One decision as records: the first with ``facts``, each with one frame, ``more`` down to 0."""
-    packed = [
-        pack_output(
-            at_ms,
-            frame=frame,
-            facts=[pack_fact(fact) for fact in facts] if index == 0 else (),
-            consumed=str(consumed),
-            more=len(frames) - 1 - index,
-        )
-        for index, frame in enumerate(frames)
+    taken, last = str(consumed), len(frames) - 1
+    first = [pack_fact(fact) for fact in facts]
+    return [
+        Record(*pack_output(at_ms, frame=frame, facts=() if at else first, consumed=taken, more=last - at))
+        for at, frame in enumerate(frames)
     ]
-    return [Record(body, audio) for body, audio in packed]

@@ -6,6 +6,7 @@ Resampling keeps its state per session, so that there is no click where two appe
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +19,15 @@ from duplex_es.session.state import Settings
 
 Samples = npt.NDArray[np.float32]
 
+_PCM16_STEP = np.float32(1 / 32768)
+_NOTHING: Samples = np.zeros(0, dtype=np.float32)
+
 
 def _ulaw_table() -> Samples:
     """Linear values of the 256 mu-law codes (ITU-T G.711), in [-1, 1]."""
     code = ~np.arange(256, dtype=np.int32) & 0xFF
     magnitude = ((((code & 0x0F) << 3) + 0x84) << ((code & 0x70) >> 4)) - 0x84
-    return np.where(code & 0x80, -magnitude, magnitude).astype(np.float32) / 32768.0
+    return np.where(code & 0x80, -magnitude, magnitude).astype(np.float32) * _PCM16_STEP
 
 
 def _alaw_table() -> Samples:
@@ -31,59 +35,83 @@ def _alaw_table() -> Samples:
     code = np.arange(256, dtype=np.int32) ^ 0x55
     segment, mantissa = (code & 0x70) >> 4, (code & 0x0F) << 4
     magnitude = np.where(segment == 0, mantissa + 8, (mantissa + 0x108) << np.maximum(segment - 1, 0))
-    return np.where(code & 0x80, magnitude, -magnitude).astype(np.float32) / 32768.0
+    return np.where(code & 0x80, magnitude, -magnitude).astype(np.float32) * _PCM16_STEP
 
 
 _TABLES = {G711_ULAW: _ulaw_table(), G711_ALAW: _alaw_table()}
 
 
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """One append, decoded once for all who need it.
+
+    ``samples`` is ``(samples,)`` float32 in [-1, 1] at ``rate_hz``, the append's own rate. ``rms`` is their root mean
+    square, ``None`` where the client's own verdict makes it pointless.
+    """
+
+    samples: Samples
+    rate_hz: int
+    rms: float | None
+
+
 def decoded(sound: AudioFormat, data: bytes) -> Samples:
-    """``data`` as ``(samples,)`` float32 in [-1, 1] at its own rate. Not finite 32-bit floats read as silence."""
+    """``data`` as ``(samples,)`` float32 in [-1, 1] at its own rate.
+
+    32-bit floats beyond that range are clipped, those that are no number read as silence.
+    """
     if sound.encoding == PCM16:
-        return np.frombuffer(data, dtype="<i2").astype(np.float32) / np.float32(32768.0)
+        return np.multiply(np.frombuffer(data, dtype="<i2"), _PCM16_STEP, dtype=np.float32)
     if sound.encoding == PCM_F32LE:
-        samples = np.frombuffer(data, dtype="<f4").astype(np.float32)
-        return np.nan_to_num(samples, nan=0.0, posinf=1.0, neginf=-1.0)
+        samples = np.clip(np.frombuffer(data, dtype="<f4"), np.float32(-1.0), np.float32(1.0))
+        return np.nan_to_num(samples, copy=False, nan=0.0).astype(np.float32, copy=False)
     return np.asarray(_TABLES[sound.encoding][np.frombuffer(data, dtype=np.uint8)])
 
 
-def measured_rms(settings: Settings, command: AppendAudio) -> float | None:
-    """Root mean square of the append's samples, or ``None`` where nobody needs it or nothing can be read."""
-    if command.speech_verdict is not None:
-        return None
+def hear(settings: Settings, command: AppendAudio) -> Heard | None:
+    """What an append holds, or ``None`` when it cannot be read; the session refuses it by the same rules."""
     try:
         sound, data = appended_sound(settings, command)
     except ProtocolError:
         return None
     samples = decoded(sound, data)
-    return math.sqrt(float(np.dot(samples, samples)) / max(1, samples.size))
+    rms = None
+    if command.speech_verdict is None and samples.size:
+        rms = math.sqrt(float(np.dot(samples, samples)) / samples.size)
+    return Heard(samples, sound.sample_rate_hz, rms)
 
 
 class Listener:
-    """One session's ear: takes appends in order, gives the model's samples. Length-exact over any number of appends."""
+    """One session's ear: takes appends in order, gives the model's samples.
+
+    Length-exact over any number of appends: what came out, and what ``rest`` would give, is what came in, to less than
+    one sample. The resampler holds back the newest 10 ms (from 24 kHz) to 30 ms (from 8 kHz); ``rest`` gives them out.
+    """
 
     def __init__(self, model_rate_hz: int) -> None:
         self._model_rate_hz = model_rate_hz
         self._stream: soxr.ResampleStream | None = None
         self._stream_rate_hz = 0
 
-    def hear(self, settings: Settings, command: AppendAudio) -> bytes:
-        """The append as float32 little-endian at the model's rate; may be empty while the resampler fills.
+    def at_model_rate(self, heard: Heard) -> bytes:
+        """The append as float32 little-endian at the model's rate; may be empty while the resampler fills."""
+        if heard.rate_hz == self._model_rate_hz:
+            self._stream = None
+            return heard.samples.astype("<f4", copy=False).tobytes()
+        if self._stream is None or self._stream_rate_hz != heard.rate_hz:
+            # The variable-rate engine holds back less than the block-wise one, and always the same.
+            self._stream = soxr.ResampleStream(heard.rate_hz, self._model_rate_hz, 1, dtype="float32", vr=True)
+            self._stream_rate_hz = heard.rate_hz
+        return self._resampled(self._stream, heard.samples)
 
-        Raises: ProtocolError as ``appended_sound``; the session has refused such an append before.
-        """
-        sound, data = appended_sound(settings, command)
-        samples = decoded(sound, data)
-        if sound.sample_rate_hz != self._model_rate_hz:
-            samples = self._resampled(samples, sound.sample_rate_hz)
-        return np.ascontiguousarray(samples, dtype="<f4").tobytes()
+    def rest(self) -> bytes:
+        """The audio still held back, as float32 at the model's rate: the caller's turn ends here."""
+        stream, self._stream = self._stream, None
+        return b"" if stream is None else self._resampled(stream, _NOTHING, last=True)
 
     def reset(self) -> None:
         """Forget what is still inside: the client cleared its input."""
         self._stream = None
 
-    def _resampled(self, samples: Samples, rate_hz: int) -> Samples:
-        if self._stream is None or self._stream_rate_hz != rate_hz:
-            self._stream = soxr.ResampleStream(rate_hz, self._model_rate_hz, 1, dtype="float32")
-            self._stream_rate_hz = rate_hz
-        return np.asarray(self._stream.resample_chunk(samples), dtype=np.float32)
+    @staticmethod
+    def _resampled(stream: soxr.ResampleStream, samples: Samples, *, last: bool = False) -> bytes:
+        return np.asarray(stream.resample_chunk(samples, last=last)).astype("<f4", copy=False).tobytes()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from duplex_es.log.api import Claim, SessionLog
 from duplex_es.model import (
     CloseModel,
+    EndTurn,
     FeedAudio,
     Model,
     ModelRefused,
@@ -15,14 +17,16 @@ from duplex_es.model import (
     ResetInput,
     Signal,
 )
+from duplex_es.protocol import RefuseCommand
 from duplex_es.protocol.records import OpeningAnswer, pack_opening
 from duplex_es.session.effects import AcknowledgeLog, AnswerOpening, AskModel, Effect, EndSession, FeedAppended
-from duplex_es.session.inputs import AudioArrived, Input
 from duplex_es.session.projection.session_object import session_object
 from duplex_es.session.state import Session
 
 from .journal import Journal
-from .listener import Listener
+from .listener import Heard, Listener
+
+_log = logging.getLogger(__name__)
 
 
 class OpeningFailed(Exception):
@@ -48,26 +52,26 @@ class Performer:
         self._mind: ModelSession | None = None
         self._ear = Listener(model.info.input_rate_hz)
 
-    async def perform(self, effect: Effect, said: Input, session: Session, journal: Journal) -> None:
-        """Carry out one effect of deciding on ``said``; ``session`` is the state after that decision.
+    async def perform(self, effect: Effect, session: Session, journal: Journal, heard: Heard | None = None) -> None:
+        """Carry out one effect of a decision; ``session`` is the state after it, ``heard`` the append it was about.
 
         Raises: OpeningFailed when the model refuses to open, LogError as the log does.
         """
         match effect:
             case FeedAppended():
-                await self._feed(effect, said, session)
+                if heard is not None:
+                    await self._feed(effect, self._ear.at_model_rate(heard))
             case AskModel(request=OpenModel() as request):
                 await self.open_model(request)
             case AskModel(request=request):
                 if isinstance(request, ResetInput):
                     self._ear.reset()
+                elif isinstance(request, EndTurn):
+                    await self._feed_rest(request, session)
                 if self._mind is not None:
                     await self._mind.perform(request)
             case AnswerOpening(refusal=refusal):
-                answer = pack_opening(
-                    OpeningAnswer(error=refusal) if refusal else OpeningAnswer(session=session_object(session))
-                )
-                await self._log.checkpoint(self._claim, journal.checkpoint(), opening=answer)
+                await self.answer_opening(session, journal, refusal)
             case AcknowledgeLog():
                 pass  # The attached gateway moves the boundary; the session only notes it.
             case EndSession(reason=reason):
@@ -81,18 +85,36 @@ class Performer:
             self._mind = await self._model.open(request, self._emit)
         except ModelRefused as refusal:
             raise OpeningFailed(refusal.code, refusal.message, refusal.param) from refusal
+        except Exception as error:
+            _log.exception("session=%s the model failed to open", request.session_id)
+            raise OpeningFailed("runtime_open_failed", "The model could not be opened.", None) from error
+
+    async def answer_opening(self, session: Session, journal: Journal, refusal: RefuseCommand | None = None) -> None:
+        """Tell the gateway how the opening went; repeated, it says the same."""
+        answer = OpeningAnswer(error=refusal) if refusal else OpeningAnswer(session=session_object(session))
+        await self._log.checkpoint(self._claim, journal.checkpoint(), opening=pack_opening(answer))
 
     async def close_model(self) -> None:
-        """Free the model. Idempotent."""
+        """Free the model. Idempotent; a model that fails at it is logged and left alone."""
         mind, self._mind = self._mind, None
-        if mind is not None:
-            await mind.perform(CloseModel())
-
-    async def _feed(self, effect: FeedAppended, said: Input, session: Session) -> None:
-        if self._mind is None or not isinstance(said, AudioArrived):
+        if mind is None:
             return
-        pcm = self._ear.hear(session.settings, said.command)
-        if not pcm:
+        try:
+            await mind.perform(CloseModel())
+        except Exception:
+            _log.exception("session=%s the model failed to close", self._claim.ref.session_id)
+
+    async def _feed_rest(self, request: EndTurn, session: Session) -> None:
+        """A turn that the client ends ends with its last sample, not where the resampler happens to be."""
+        await self._feed(
+            FeedAppended(
+                epoch=request.epoch, end_ms=session.input.clock.ms, force_listen=not session.settings.auto_response
+            ),
+            self._ear.rest(),
+        )
+
+    async def _feed(self, effect: FeedAppended, pcm: bytes) -> None:
+        if self._mind is None or not pcm:
             return
         await self._mind.perform(
             FeedAudio(

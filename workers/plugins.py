@@ -27,12 +27,19 @@ def offered() -> dict[str, EntryPoint]:
 def make_model(name: str, options: Mapping[str, str]) -> Model:
     """The model of this name, not loaded yet.
 
-    Raises: ModelUnknown with the names there are, ContractBroken with what is missing.
+    Raises: ModelUnknown with the names there are, ContractBroken with what is missing, ImportError for a package the
+    plug-in lacks, ValueError for an option it does not take.
     """
     found = offered().get(name)
     if found is None:
         raise ModelUnknown(f"There is no model {name!r}; installed are: {', '.join(sorted(offered())) or 'none'}.")
-    model = found.load()(options)
+    try:
+        factory = found.load()
+    except AttributeError as error:
+        raise ContractBroken(f"Model {name!r}: nothing is to be found at {found.value}.") from error
+    if not callable(factory):
+        raise ContractBroken(f"Model {name!r}: {found.value} is not a factory that takes the options.")
+    model = factory(options)
     missing = [part for part in ("info", "load", "open", "unload") if not hasattr(model, part)]
     if missing or not isinstance(model.info, ModelInfo):
         raise ContractBroken(f"Model {name!r} lacks {', '.join(missing) or 'a ModelInfo in info'}.")

@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+PROGRAM = "duplex-es-worker"
 
-def _option(default: object, text: str, **more: object) -> Any:
-    return field(default=default, metadata={"help": text, **more})
+
+def _option(default: object, text: str, *choices: str) -> Any:
+    return field(default=default, metadata={"help": text, "choices": choices or None})
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,18 +24,19 @@ class WorkerSettings:
     name: str = _option("", "this worker's name, unique in the fleet; the host and process by default")
     model: str = _option("cascade", "the model to serve")
     model_option: tuple[str, ...] = _option(
-        (), "an option of the model, KEY=VALUE; may be given more than once", many=True
+        (), "an option of the model, KEY=VALUE; the flag may be repeated, the variable holds them with commas between"
     )
     slots: int = _option(8, "how many sessions this worker takes at a time")
     chat_url: str = _option("", "an OpenAI-compatible chat server that writes cascade's answers")
     health_host: str = _option("127.0.0.1", "where /healthz and /readyz listen")
     health_port: int = _option(0, "their port; 0 turns them off")
     drain_s: float = _option(20.0, "how long a stopping worker waits for turns to end")
-    log_format: str = _option("text", "how log lines look", choices=("text", "json"))
+    log_level: str = _option("info", "the least severe log lines to write", "debug", "info", "warning", "error")
+    log_format: str = _option("text", "how log lines look", "text", "json")
 
     @property
     def options(self) -> dict[str, str]:
-        """What the model is given. Raises: ValueError for an option that is not KEY=VALUE."""
+        """What the model is given; of two values for one key the later counts. Raises: ValueError for no KEY=VALUE."""
         options: dict[str, str] = {"chat_url": self.chat_url} if self.chat_url else {}
         for pair in self.model_option:
             key, equals, value = pair.partition("=")
@@ -47,32 +50,67 @@ class WorkerSettings:
         """The name this worker goes by."""
         return self.name or f"{socket.gethostname()}-{os.getpid()}"
 
+    def complaint(self) -> str | None:
+        """Why these settings cannot work, ``None`` when they can."""
+        if self.slots < 1:
+            return f"slots must be at least 1, not {self.slots}"
+        if not 0 <= self.health_port <= 65_535:
+            return f"health_port must be from 0 to 65535, not {self.health_port}"
+        if not 0 <= self.drain_s < float("inf"):
+            return f"drain_s must be a number of seconds, not {self.drain_s}"
+        return None
+
+
+def variable(name: str) -> str:
+    """The environment variable of the setting ``name``."""
+    return f"DUPLEX_ES_{name.upper()}"
+
+
+def flag(name: str) -> str:
+    """The command-line flag of the setting ``name``."""
+    return f"--{name.replace('_', '-')}"
+
 
 def parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
-    """The command line, with defaults from ``environment``."""
+    """The command line, with defaults from ``environment``; texts there are read as the flags are."""
     made = argparse.ArgumentParser(
-        prog="duplex-es-worker",
-        description="Serves one model: claims sessions from the log, decides, and speaks.",
+        prog=PROGRAM, description="Serves one model: claims sessions from the log, decides, and speaks."
     )
-    for setting in fields(WorkerSettings):
-        variable = f"DUPLEX_ES_{setting.name.upper()}"
-        default: Any = setting.default
-        text = f"{setting.metadata['help']} (${variable})"
-        flag = f"--{setting.name.replace('_', '-')}"
-        if setting.metadata.get("many"):
-            given = tuple(part for part in environment.get(variable, "").split(",") if part)
-            made.add_argument(flag, action="append", default=list(given), metavar="KEY=VALUE", help=text)
+    for option in fields(WorkerSettings):
+        text = f"{option.metadata['help']} (${variable(option.name)}; default {option.default!r})"
+        given = environment.get(variable(option.name))
+        if isinstance(option.default, tuple):
+            pairs = [pair for pair in (given or "").split(",") if pair]
+            made.add_argument(flag(option.name), action="append", default=pairs, metavar="KEY=VALUE", help=text)
             continue
-        kind = type(default)
-        value = kind(environment[variable]) if variable in environment else default
         made.add_argument(
-            flag, type=kind, default=value, choices=setting.metadata.get("choices"), help=f"{text}; now {value!r}"
+            flag(option.name),
+            type=type(option.default),
+            default=option.default if given is None else given,
+            choices=option.metadata["choices"],
+            help=text,
         )
     return made
 
 
 def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> WorkerSettings:
-    """Settings from flags over variables over defaults. Exits with a usage line for what cannot be read."""
-    values = vars(parser(environment).parse_args(arguments))
-    values["model_option"] = tuple(values["model_option"])
-    return WorkerSettings(**values)
+    """Settings from flags over variables over defaults. Exits with a usage line for what cannot be."""
+    command_line = parser(environment)
+    values = vars(command_line.parse_args(arguments))
+    settings = WorkerSettings(**{**values, "model_option": tuple(values["model_option"])})
+    for option in fields(settings):
+        allowed, value = option.metadata["choices"], getattr(settings, option.name)
+        if allowed and value not in allowed:
+            command_line.error(f"{variable(option.name)}: {value!r} is none of {', '.join(allowed)}")
+    if complaint := settings.complaint():
+        command_line.error(complaint)
+    return settings
+
+
+def settings_table() -> str:
+    """Every setting as a Markdown table, for the reference."""
+    rows = ["| flag | variable | default | meaning |", "|---|---|---|---|"]
+    for option in fields(WorkerSettings):
+        name, default = option.name, "" if option.default in ("", ()) else f"`{option.default}`"
+        rows.append(f"| `{flag(name)}` | `{variable(name)}` | {default} | {option.metadata['help']} |")
+    return "\n".join(rows) + "\n"

@@ -156,7 +156,7 @@ class Follower(Protocol):
     session is open, and ``AttachmentRaised`` of the newest attachment; of several raises in a row it may see only the
     last. After the last entry of a closed session, and when the session is gone, ``output`` yields ``Ended`` and
     iteration ends; that of ``input`` just ends. Iteration raises PositionGone if what follows ``after`` was trimmed,
-    and SessionUnknown never. One iteration at a time.
+    and SessionUnknown never. One iteration at a time; cancelling a pending step loses nothing.
     """
 
     def start(self, after: EntryId) -> None:

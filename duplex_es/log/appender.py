@@ -1,18 +1,19 @@
 """Group commit: everything that is ready to be appended in one turn of the event loop shares one pipeline.
 
-Entries carry explicit ids, so Redis itself refuses a repeat of a landed write and a writer of an older generation. What is
-sent is one transaction of ``XADD NOMKSTREAM`` (audio first, then its record) and the notification: refused as a whole while
-the store takes no writes, so nobody is told of a record that is not there. After a failure nothing more of a stream is sent
-before its end was looked up; what is missing is sent again under the same ids.
+Entries carry explicit ids, so Redis itself refuses a repeat of a landed write and a writer of an older generation.
+What is sent is one transaction of ``XADD NOMKSTREAM`` (audio first, then its record) and the notification: refused as a
+whole while the store takes no writes, so nobody is told of a record that is not there. After a failure nothing more of
+a stream is sent before its end was looked up; what is missing is sent again under the same ids.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 
 from redis.exceptions import ResponseError
 
@@ -25,7 +26,7 @@ from .notifications import encode_record
 from .scripts import Scripts, refused, session_call
 from .settings import LogSettings
 
-RECORDS_PER_WRITER = 128
+RECORDS_PER_PIPELINE = 512
 KNOWN_WRITERS = 8192
 
 
@@ -37,6 +38,7 @@ class _Run:
     records: Sequence[Record]
     landed: asyncio.Future[None]
     deadline: float
+    started: bool = False
 
     @property
     def last(self) -> int:
@@ -54,18 +56,27 @@ class _Writer:
     epoch: int = 0
     runs: deque[_Run] = field(default_factory=deque)
 
-    def owed(self, limit: int) -> list[tuple[int, Record]]:
-        """The next records to send, numbered, at most ``limit``: those after the tail that follow without a hole."""
-        wanted: list[tuple[int, Record]] = []
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.stream.records, self.generation
+
+    def is_doubtful(self, epoch: int) -> bool:
+        """Whether to look up the stream's end before sending: it is not known, or the caller sees it elsewhere."""
+        run = self.runs[0]
+        return self.tail is None or self.epoch != epoch or not (run.started or run.first == self.tail + 1)
+
+    def owed(self) -> Iterator[Record]:
+        """The records after the tail that follow without a hole; looking at them marks their run as started."""
         following = (self.tail or 0) + 1
         for run in self.runs:
             if run.first > following:
-                break
-            for number, record in enumerate(run.records, run.first):
-                if number == following and len(wanted) < limit:
-                    wanted.append((number, record))
-                    following += 1
-        return wanted
+                return
+            run.started = True
+            yield from islice(run.records, following - run.first, None)
+            following = max(following, run.last + 1)
+
+
+_Portion = tuple[_Writer, list[Record]]
 
 
 class Appender:
@@ -114,7 +125,7 @@ class Appender:
         if len(self._writers) >= KNOWN_WRITERS:
             self._writers = dict(self._busy)
         writer = _Writer(session, stream, generation, tail, self._link.epoch)
-        self._writers.setdefault((stream.records, generation), writer)
+        self._writers.setdefault(writer.key, writer)
 
     async def drained(self, stream: StreamKeys, generation: int) -> None:
         """Return when nothing of this writer waits any more, and forget the writer."""
@@ -122,7 +133,7 @@ class Appender:
         if writer is not None:
             # Whatever becomes of them is told to those who appended.
             await asyncio.gather(*(asyncio.shield(run.landed) for run in writer.runs), return_exceptions=True)
-            self._writers.pop((stream.records, generation), None)
+            self._writers.pop(writer.key, None)
 
     async def close(self) -> None:
         """Stop, close the connection, and fail whatever still waits."""
@@ -132,12 +143,17 @@ class Appender:
             with suppress(asyncio.CancelledError):
                 await task
         await self._link.close()
-        for writer in list(self._busy.values()):
-            self._give_up(writer, LogUnavailable("the log is closed"))
 
     # -- the task that owns the connection -------------------------------------------------------------------------
 
     async def _serve(self) -> None:
+        try:
+            await self._commit_groups()
+        finally:
+            for writer in list(self._busy.values()):
+                self._give_up(writer, LogUnavailable("the log is closed"))
+
+    async def _commit_groups(self) -> None:
         backoff = Backoff()
         while True:
             await self._wake.wait()
@@ -161,39 +177,36 @@ class Appender:
     async def _turn(self) -> bool:
         """Look up doubtful ends, then send one pipeline. False when the store asks for patience."""
         await self._link.ensure()
-        doubtful = [
-            writer
-            for writer in self._busy.values()
-            if writer.tail is None or writer.epoch != self._link.epoch or writer.runs[0].first != writer.tail + 1
-        ]
+        doubtful = [writer for writer in self._busy.values() if writer.is_doubtful(self._link.epoch)]
         if doubtful and not await self._compare(doubtful):
             return False
-        portions: list[tuple[_Writer, list[tuple[int, Record]]]] = []
-        commands: list[Command] = [("MULTI",)]
-        for writer in self._busy.values():
-            owed = self._within_budget(writer, sum(len(records) for _, records in portions))
-            if owed:
-                portions.append((writer, owed))
-                for number, record in owed:
-                    self._add(commands, writer, number, record)
+        portions = self._collect()
         if not portions:
             return True
+        commands: list[Command] = [("MULTI",)]
+        for writer, owed in portions:
+            for number, record in enumerate(owed, (writer.tail or 0) + 1):
+                self._add(commands, writer, number, record)
         commands.append(("EXEC",))
         self.pipelines += 1
-        replies = await self._link.exchange(commands)
-        return await self._settle(portions, replies)
+        return await self._settle(portions, await self._link.exchange(commands))
 
-    def _within_budget(self, writer: _Writer, records_before: int) -> list[tuple[int, Record]]:
-        if records_before >= RECORDS_PER_WRITER * 8:
-            return []
-        owed = writer.owed(RECORDS_PER_WRITER)
-        size, fitting = 0, 0
-        for _, record in owed:
-            size += len(record.body) + len(record.audio or b"")
-            if fitting and size > self._settings.batch_bytes:
-                break
-            fitting += 1
-        return owed[:fitting]
+    def _collect(self) -> list[_Portion]:
+        """What the next pipeline carries, within its budget; who got a share queues up behind the others."""
+        portions: list[_Portion] = []
+        budget, size = RECORDS_PER_PIPELINE, 0
+        for writer in list(self._busy.values()):
+            owed: list[Record] = []
+            for record in writer.owed():
+                record_bytes = len(record.body) + len(record.audio or b"")
+                if not budget or (size and size + record_bytes > self._settings.batch_bytes):
+                    break
+                owed.append(record)
+                budget, size = budget - 1, size + record_bytes
+            if owed:
+                portions.append((writer, owed))
+                self._busy[writer.key] = self._busy.pop(writer.key)
+        return portions
 
     def _add(self, commands: list[Command], writer: _Writer, number: int, record: Record) -> None:
         entry_id = f"{writer.generation}-{number}"
@@ -203,7 +216,7 @@ class Appender:
         notification = encode_record(entry_id, record, self._settings.pointer_above_bytes)
         commands.append((self._publish, writer.stream.channel, notification))
 
-    async def _settle(self, portions: list[tuple[_Writer, list[tuple[int, Record]]]], replies: list[Reply]) -> bool:
+    async def _settle(self, portions: Sequence[_Portion], replies: list[Reply]) -> bool:
         """Tell everybody what became of a pipeline. False when the store asks for patience."""
         executed = replies[-1]
         if not isinstance(executed, list):
@@ -217,14 +230,14 @@ class Appender:
         position = 0
         for writer, owed in portions:
             outcomes: list[Reply] = []
-            for _, record in owed:
+            for record in owed:
                 position += 3 if record.audio is not None else 2
                 outcomes.append(executed[position - 2])
-            self._take(writer, owed[0][0], outcomes)
+            self._take(writer, outcomes)
         return True
 
-    def _take(self, writer: _Writer, first: int, outcomes: list[Reply]) -> None:
-        for number, outcome in enumerate(outcomes, first):
+    def _take(self, writer: _Writer, outcomes: list[Reply]) -> None:
+        for number, outcome in enumerate(outcomes, (writer.tail or 0) + 1):
             if outcome is None:
                 return self._give_up(writer, SessionUnknown(writer.stream.records))
             if isinstance(outcome, ResponseError):
@@ -243,7 +256,7 @@ class Appender:
             if not landed.done():
                 landed.set_result(None)
         if not writer.runs:
-            self._busy.pop((writer.stream.records, writer.generation), None)
+            self._busy.pop(writer.key, None)
 
     async def _compare(self, writers: list[_Writer]) -> bool:
         """Look up where these streams end. False when the store asks for patience."""
@@ -281,8 +294,8 @@ class Appender:
         return self._resolve(writer)
 
     def _give_up(self, writer: _Writer, error: LogError) -> None:
-        self._busy.pop((writer.stream.records, writer.generation), None)
-        self._writers.pop((writer.stream.records, writer.generation), None)
+        self._busy.pop(writer.key, None)
+        self._writers.pop(writer.key, None)
         for run in writer.runs:
             if not run.landed.done():
                 run.landed.set_exception(error)

@@ -1,8 +1,8 @@
 """Connections to one Redis node, with every redis-py setting explicit, each owned by one task.
 
-redis-py's own retries are off: it would send a write twice after a lost reply. A connection is never handed from caller to
-caller: its owner sends, reads every reply, and closes it at the first doubt, so a cancelled caller cannot leave a reply
-behind for the next one.
+redis-py's own retries are off: it would send a write twice after a lost reply. A connection is never handed from
+caller to caller: its owner sends, reads every reply, and closes it at the first doubt, so a cancelled caller cannot
+leave a reply behind for the next one.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Link:
             connection = self._connect(self._purpose)
             try:
                 async with asyncio.timeout(self._settings.connect_timeout_s):
-                    await connection.connect()
+                    await connection.connect()  # type: ignore[no-untyped-call]
             except AuthenticationError as refusal:
                 await self._drop(connection)
                 raise ConfigurationError(f"the store refuses the credentials: {refusal}") from refusal

@@ -2,8 +2,8 @@
 
 Sessions are spread over 256 fixed partitions. All keys of a session, and the indexes of its partition, carry the
 partition's hash tag, so one call may touch them all, on Redis Cluster too. The tags were chosen so that partition ``p``
-lies in slots ``64 p`` to ``64 p + 63``: any even split of the 16,384 slots splits the partitions evenly. They are part of the
-format: changing one loses the sessions behind it.
+lies in slots ``64 p`` to ``64 p + 63``: any even split of the 16,384 slots splits the partitions evenly. They are part
+of the format: changing one loses the sessions behind it.
 """
 
 from __future__ import annotations

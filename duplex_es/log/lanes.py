@@ -93,10 +93,15 @@ class Lane:
             with suppress(asyncio.CancelledError):
                 await task
         await self._link.close()
-        self._fail(self._jobs, LogUnavailable("the log is closed"))
-        self._jobs.clear()
 
     async def _serve(self) -> None:
+        try:
+            await self._run_jobs()
+        finally:
+            self._fail(self._jobs, LogUnavailable("the log is closed"))
+            self._jobs.clear()
+
+    async def _run_jobs(self) -> None:
         backoff = Backoff()
         while True:
             await self._wake.wait()
@@ -117,29 +122,32 @@ class Lane:
         """Run the jobs that wait; answered ones leave the queue. False when the store asks for patience."""
         batch = [self._jobs[n] for n in range(min(len(self._jobs), PIPELINE_JOBS))]
         failure: Broken | None = None
+        refused: list[_Job] = []
+        demoted = False
         try:
             replies = await self._link.exchange([command for job in batch for command in job.commands])
         except Broken as broken:
             replies, failure = broken.replies, broken
-        position, answered = 0, True
+        position = 0
         for job in batch:
             own = replies[position : position + len(job.commands)]
             position += len(job.commands)
             if len(own) < len(job.commands):
                 break
-            if any(is_transient(reply) for reply in own):
-                answered = False
-                if any(is_demoted(reply) for reply in own):
-                    await self._link.close()
-                break
             self._jobs.popleft()
-            if not job.future.done():
+            if any(is_transient(reply) for reply in own):
+                refused.append(job)
+                demoted = demoted or any(is_demoted(reply) for reply in own)
+            elif not job.future.done():
                 job.future.set_result(own)
+        self._jobs.extendleft(reversed(refused))
         if failure is not None:
             raise failure
-        if not answered:
+        if demoted:
+            await self._link.close()
+        if refused:
             self._expire("the store takes no writes for now")
-        return answered
+        return not refused
 
     def _expire(self, reason: str) -> None:
         now = asyncio.get_running_loop().time()

@@ -21,7 +21,6 @@ from .api import (
     Entry,
     EntryId,
     Head,
-    Notice,
     Opened,
     Record,
     SessionRef,
@@ -36,6 +35,7 @@ from .errors import (
     TailLost,
     TokenRefused,
 )
+from .feed import Feed
 from .packing import claim_record
 from .settings import LogSettings
 
@@ -404,50 +404,45 @@ class MemoryLog:
         return sum(session.model == model for session in self._waiting())
 
 
-class MemoryFollower:
+class MemoryFollower(Feed):
     """A ``Follower`` that looks at the lists themselves: the log is its buffer."""
 
     def __init__(self, log: MemoryLog, ref: SessionRef, *, output: bool) -> None:
+        super().__init__()
         self._log = log
         self._ref = ref
         self._output = output
-        self._after = START
-        self._started = asyncio.Event()
+        self._opened = False
+        self._raised = 0
 
-    def start(self, after: EntryId) -> None:
-        """See ``Follower``."""
-        self._after = after
-        self._started.set()
-
-    async def __aiter__(self) -> AsyncIterator[Entry | Notice]:
-        await self._started.wait()
-        opened, generation = False, 0
-        while True:
-            try:
-                session = self._log._readable(self._ref)
-            except SessionUnknown:
-                if self._output:
-                    yield Ended("gone")
-                return
-            wake = session.wake
-            if self._output and not opened and session.opening is not None:
-                opened = True
-                yield Opened(session.opening)
-            if self._output and session.generation > generation:
-                generation = session.generation
-                yield AttachmentRaised(generation)
-            if entries := await self._next_entries():
-                for entry in entries:
-                    self._after = entry.id
-                    yield entry
-                continue
-            if session.state == "closed":
-                if self._output:
-                    yield Ended(session.reason)
-                return
+    async def _advance(self) -> None:
+        try:
+            session = self._log._readable(self._ref)
+        except SessionUnknown:
+            self._finish("gone")
+            return
+        wake = session.wake
+        if self._output and not self._opened and session.opening is not None:
+            self._opened = True
+            self._pending.append(Opened(session.opening))
+        if self._output and session.generation > self._raised:
+            self._raised = session.generation
+            self._pending.append(AttachmentRaised(session.generation))
+        entries = await self._next_entries()
+        if entries:
+            self._last = entries[-1].id
+            self._pending.extend(entries)
+        elif session.state == "closed":
+            self._finish(session.reason)
+        elif not self._pending:
             await wake.wait()
+
+    def _finish(self, reason: str) -> None:
+        self._finished = True
+        if self._output:
+            self._pending.append(Ended(reason))
 
     async def _next_entries(self) -> list[Entry]:
         if self._output:
-            return await self._log.read_output(self._ref, self._after.number)
-        return await self._log.read_input(self._ref, self._after)
+            return await self._log.read_output(self._ref, self._last.number)
+        return await self._log.read_input(self._ref, self._last)

@@ -107,18 +107,19 @@ class Call:
     args: Sequence[Argument]
 
 
-def session_call(name: str, session: SessionKeys, model: str = "", **args: Argument) -> Call:
-    """A call about one session. ``args`` are the script's ARGV by name; ``model`` says which queue ``ready`` is.
+def session_call(name: str, session: SessionKeys, queue: str = "", **args: Argument) -> Call:
+    """A call about one session. ``args`` are the script's ARGV by name; ``queue`` is the model whose
+    queue ``ready`` is.
 
     Raises: TypeError when the arguments are not those of the script's header.
     """
     script = load_scripts()[name]
     if set(args) != set(script.args):
         raise TypeError(f"{name}.lua takes {script.args}, not {tuple(args)}")
-    return Call(name, [_key(key, session, model) for key in script.keys], [args[key] for key in script.args])
+    return Call(name, [_key(key, session, queue) for key in script.keys], [args[key] for key in script.args])
 
 
-def _key(name: str, session: SessionKeys, model: str) -> str:
+def _key(name: str, session: SessionKeys, queue: str) -> str:
     match name:
         case "head":
             return session.head
@@ -134,8 +135,8 @@ def _key(name: str, session: SessionKeys, model: str) -> str:
             return session.snap
         case "sessions":
             return session.sessions
-        case "ready" if model:
-            return session.ready(model)
+        case "ready" if queue:
+            return session.ready(queue)
     raise TypeError(f"no key is called {name} here")
 
 

@@ -39,5 +39,5 @@ class LogSettings:
     follower_buffer_bytes: int = 1024 * 1024
     """Live records a follower keeps for a slow reader; beyond it they are dropped and read from the log later."""
 
-    batch_bytes: int = 1024 * 1024
+    batch_bytes: int = 256 * 1024
     """The most one pipeline of appends carries."""

@@ -202,6 +202,14 @@ from .turn_detection import (
     read_turn_detection,
     settle_overlap_policy,
 )
+from .wire_media import (
+    MAX_VIDEO_FRAME_CHARS,
+    MAX_VIDEO_FRAMES,
+    check_video_frames,
+    decode_audio,
+    decode_base64,
+    strip_data_url,
+)
 
 __all__ = [
     "ALIASES",
@@ -220,6 +228,8 @@ __all__ = [
     "MAX_EVENT_BYTES",
     "MAX_NESTING",
     "MAX_RATE_HZ",
+    "MAX_VIDEO_FRAMES",
+    "MAX_VIDEO_FRAME_CHARS",
     "MIN_IDLE_TIMEOUT_S",
     "MIN_RATE_HZ",
     "NATIVE_MIN_THRESHOLD",
@@ -356,6 +366,9 @@ __all__ = [
     "answer_item_id",
     "append_format",
     "check_rate",
+    "check_video_frames",
+    "decode_audio",
+    "decode_base64",
     "decode_command",
     "decode_frame",
     "derive_event_id",
@@ -379,6 +392,7 @@ __all__ = [
     "session_id_from",
     "settle_overlap_policy",
     "split_whole_samples",
+    "strip_data_url",
     "to_plain",
     "unpack_input",
     "unpack_opening",

@@ -41,7 +41,10 @@ FIELD_ALIASES: dict[str, dict[str, str]] = {
 }
 """Other names a field may come under → its name; the name itself wins when both are there."""
 
-_MS_FIELDS = ("duration_ms", "audio_start_ms", "audio_end_ms", "played_ms", "committed_ms")
+_MS_FIELDS = {
+    wire: tuple(field for field in struct.__struct_fields__ if field.endswith("_ms"))
+    for wire, struct in COMMANDS.items()
+}
 _NULLABLE = frozenset({"previous_item_id", "max_slice_nums"})
 _WAV_ALIASES = frozenset({"push_chunk", "input.audio.append"})
 _FIELD_CODES = {"session.event_ack": "invalid_event_ack", "session.resume": "invalid_session_resume"}
@@ -132,11 +135,11 @@ def _read_command(event: dict[str, Any]) -> Command:
         raise ProtocolError("unknown_event", f"type: {_shown(name)} is not an event of this API.", "type")
     _check_plain(event)
     event["type"] = wire
+    if wire == "session.update":
+        _fold_update(event)
     _fold_fields(event, wire)
     if struct is AppendAudio:
         _fold_append(event, whole_file=name in _WAV_ALIASES)
-    elif wire == "session.update":
-        _fold_update(event)
     elif wire == "conversation.item.create":
         _fold_item(event)
     try:
@@ -151,7 +154,7 @@ def _fold_fields(event: dict[str, Any], wire: str) -> None:
         value = event.pop(alias, None)
         if value is not None and event.get(field) is None:
             event[field] = value
-    for field in _MS_FIELDS:
+    for field in _MS_FIELDS[wire]:
         value = event.get(field)
         if isinstance(value, float):
             event[field] = math.floor(value)
@@ -175,7 +178,7 @@ def _fold_append(event: dict[str, Any], *, whole_file: bool) -> None:
 
 
 def _fold_update(event: dict[str, Any]) -> None:
-    """Settings may stand at the top level of the event; a ``session`` object wins."""
+    """Settings may stand at the top level of the event, ``null`` ones included; a ``session`` object wins."""
     if not isinstance(event.get("session"), dict):
         event["session"] = {key: event[key] for key in event if key not in ("type", "event_id", "session")}
 

@@ -5,6 +5,8 @@ Source: docs/reference/realtime-api.md, "Interrupt".
 
 from __future__ import annotations
 
+from msgspec import UNSET
+
 from ..model import Interrupt
 from ..protocol import BargeIn, CancelInput, CancelResponse, ClearOutput, SignalTurn
 from .effects import AskModel, Effect
@@ -43,7 +45,10 @@ def decide_cancel_input(session: Session, command: CancelInput, now_ms: int) -> 
 def _barge_in(session: Session) -> tuple[Fact, ...]:
     if session.response is not None:
         return (finish(session, "cancelled", reason="barge_in", cleared_input=True),)
-    return (EpochAdvanced(epoch=session.epoch + 1),)
+    advanced = EpochAdvanced(epoch=session.epoch + 1)
+    if session.unheard is not None:
+        return OutputCleared(response_id=session.unheard.response_id), advanced
+    return (advanced,)
 
 
 def decide_barge_in(session: Session, command: BargeIn | SignalTurn, now_ms: int) -> tuple[Fact, ...]:
@@ -74,17 +79,14 @@ def decide_signal(session: Session, command: SignalTurn, now_ms: int) -> tuple[F
     event = command.event if isinstance(command.event, str) else ""
     if not event:
         return refuse(command, "bad_event", "turn.signal needs event, a string.", "event")
-    payload = command.payload if isinstance(command.payload, dict) else {}
     match event:
         case "barge_in":
             return decide_barge_in(session, command, now_ms)
         case "input.cancel":
             return _barge_in(session)
         case "response.cancel":
-            response_id = payload.get("response_id")
-            cancel = CancelResponse(event_id=command.event_id)
-            if isinstance(response_id, str):
-                cancel = replace(cancel, response_id=response_id)
+            named = command.named_response_id
+            cancel = CancelResponse(event_id=command.event_id, response_id=UNSET if named is None else named)
             return decide_cancel(session, cancel, now_ms)
     return (TurnSignalled(event=event),)
 

@@ -35,9 +35,11 @@ _PLAIN_FIELDS = (
 def opening_settings(raw: dict[str, object], info: ModelInfo, model: str) -> Settings:
     """The settings a session opens with: the model's defaults under the client's wishes.
 
-    Raises: ProtocolError ``unsupported_turn_detection`` or ``unsupported_audio_format`` with the failing field.
+    Raises: ProtocolError ``unsupported_turn_detection``, ``unsupported_audio_format``,
+    ``server_vad_requires_native_duplex`` or ``unsupported_ref_audio_path`` with the failing field.
     """
     config = read_config(raw)
+    _check_extra_body(config)
     base = Settings(model=model, auto_response=info.auto_response, overlap_policy=info.overlap_policy)
     return _patched(base, config, info)
 
@@ -48,17 +50,28 @@ def updated_settings(session: Session, raw: dict[str, object]) -> Settings:
     if info is None:
         raise ProtocolError("bad_event", "The session is not open.")
     config = read_config(raw, opening=False)
+    _check_extra_body(config)
     if isinstance(config.model, str) and settings.model and config.model != settings.model:
         message = f"session.model: this session talks to {settings.model!r}; open another one for {config.model!r}."
         raise ProtocolError("model_update_unsupported", message, "session.model")
-    if isinstance(config.voice, str) and session.response is not None:
-        message = "session.voice cannot change while an answer is being spoken; wait for response.done."
+    newest = next(session.answers(), None)
+    spoken = newest is not None and newest.ledger.generated_ms > 0
+    if isinstance(config.voice, str) and config.voice != settings.voice and spoken:
+        message = "session.voice cannot change once an answer has been spoken; open another session for it."
         raise ProtocolError("voice_update_after_audio_unsupported", message, "session.voice")
     if isinstance(config.ref_audio, str):
         message = "session.ref_audio is fixed when the session opens; open another session for another voice."
         raise ProtocolError("ref_audio_update_unsupported", message, "session.ref_audio")
     _check_native_flag(config, settings)
     return _patched(settings, config, info)
+
+
+def _check_extra_body(config: SessionConfig) -> None:
+    """A voice is given as data or a reference; a path on the server's disk is never opened for a client."""
+    for key in ("ref_audio_path", "tts_ref_audio_path"):
+        if config.extra_body is not UNSET and key in config.extra_body:
+            param = f"session.extra_body.{key}"
+            raise ProtocolError("unsupported_ref_audio_path", f"{param} is not taken; send ref_audio.", param)
 
 
 def _check_native_flag(config: SessionConfig, settings: Settings) -> None:
@@ -88,7 +101,10 @@ def _patched(settings: Settings, config: SessionConfig, info: ModelInfo) -> Sett
     if config.extra_body is not UNSET:
         changes["extra_body"] = {**settings.extra_body, **config.extra_body}
     if config.extra:
-        changes["extra"] = {**settings.extra, **config.extra}
+        extra = {**settings.extra, **config.extra}
+        changes["extra"] = {key: value for key, value in extra.items() if value is not None}
+    if config.audio is not UNSET:
+        changes["audio"] = config.audio or {}
     changes.update(_formats(settings, config))
     changes.update(_turn_taking(settings, config, info))
     return replace(settings, **changes)
@@ -96,6 +112,9 @@ def _patched(settings: Settings, config: SessionConfig, info: ModelInfo) -> Sett
 
 def _formats(settings: Settings, config: SessionConfig) -> dict[str, object]:
     changes: dict[str, object] = {}
+    if config.input_channels not in (UNSET, 1):
+        message = f"audio.input.format: audio must be mono, not {config.input_channels} channels."
+        raise ProtocolError("unsupported_audio_format", message, "audio.input.format")
     if config.input_encoding is not UNSET:
         changes["input_format"] = config.input_encoding
     if config.input_rate_hz is not UNSET:

@@ -14,8 +14,8 @@ from .listening import next_item_id
 from .refusals import refuse
 from .state import Item, Session, replace
 
-TEXT_PARTS = {"input_text", "text", "output_text"}
-AUDIO_PARTS = {"input_audio", "audio", "audio_transcript", "transcript", "output_audio"}
+ROOT = "root"
+"""The place before the first item, as stock clients name it."""
 
 
 def decide_create(session: Session, command: CreateItem, now_ms: int) -> tuple[Fact, ...]:
@@ -23,6 +23,9 @@ def decide_create(session: Session, command: CreateItem, now_ms: int) -> tuple[F
     wire = command.item
     if not isinstance(wire, WireItem):
         return refuse(command, "bad_event", "conversation.item.create needs item, an object.", "item")
+    misplaced = _misplaced(session, command, wire)
+    if misplaced:
+        return misplaced
     kind = wire.type if isinstance(wire.type, str) else "message"
     if kind == "function_call_output":
         return _create_output(session, command, wire)
@@ -34,12 +37,23 @@ def decide_create(session: Session, command: CreateItem, now_ms: int) -> tuple[F
     return _create_message(session, command, wire)
 
 
-def _identity(session: Session, command: CreateItem, wire: WireItem) -> dict[str, str | None]:
-    """The id and the place of a new item: the client's own where it gave them."""
+def _misplaced(session: Session, command: CreateItem, wire: WireItem) -> tuple[Fact, ...]:
+    """The refusal of an item that names a place that is not there, or the item of the answer being given."""
     after = command.previous_item_id
+    if isinstance(after, str) and after not in (ROOT, session.input.item_id) and session.item(after) is None:
+        return refuse(command, "item_not_found", f"There is no item {after!r} to follow.", "previous_item_id")
+    if session.response is not None and wire.id == session.response.item_id:
+        return refuse(command, "bad_event", "This item is being spoken; give the new one another id.", "item.id")
+    return ()
+
+
+def _identity(session: Session, command: CreateItem, wire: WireItem) -> dict[str, str | None]:
+    """The id and the place of a new item: the client's own where it gave them. Items are never put in another order."""
+    after = command.previous_item_id
+    place = session.last_item_id if not isinstance(after, str) else None if after == ROOT else after
     return {
         "id": wire.id if isinstance(wire.id, str) and wire.id else next_item_id(session),
-        "previous_item_id": after if isinstance(after, str) else session.last_item_id,
+        "previous_item_id": place,
     }
 
 
@@ -135,11 +149,7 @@ def apply(session: Session, fact: Fact) -> tuple[Session, tuple[Effect, ...]]:
     """Fold one conversation fact. Total: deleting what is gone changes nothing."""
     match fact:
         case ItemCreated(item=item):
-            session = replace(
-                session.with_item(item),
-                items_count=session.items_count + 1,
-                history_len=session.history_len + 1,
-            )
+            session = replace(session.with_item(item), items_count=session.items_count + 1)
             if item.type != "function_call_output":
                 return session, ()
             request = ToolOutput(epoch=session.epoch, call_id=item.call_id or "", output=item.output or "")

@@ -9,11 +9,11 @@ from .state import Item, Session
 
 def history(session: Session) -> tuple[HistoryItem, ...]:
     """The conversation as the model may know it, oldest first; answers that nobody heard are left out."""
-    remembered = (_entry(session, item) for item in session.items if item.remembered)
+    remembered = (_entry(item) for item in session.items if item.remembered)
     return tuple(entry for entry in remembered if entry is not None)
 
 
-def _entry(session: Session, item: Item) -> HistoryItem | None:
+def _entry(item: Item) -> HistoryItem | None:
     match item.type:
         case "function_call":
             return HistoryItem(
@@ -22,7 +22,7 @@ def _entry(session: Session, item: Item) -> HistoryItem | None:
         case "function_call_output":
             return HistoryItem(item_id=item.id, role="tool", text=item.output or "", call_id=item.call_id)
     text = (
-        remembered_text(session, item)
+        remembered_text(item)
         if item.role == "assistant" and item.response_id
         else (" ".join(part for part in (item.transcript, item.text) if part))
     )

@@ -34,11 +34,13 @@ from .events import (
 )
 from .history import history
 from .inputs import ModelLost, OpenAs, TimerFired
-from .refusals import refuse
+from .refusals import known_code, refuse
 from .responses import finish
 from .state import Session, replace
 
 DISCONNECT_GRACE_MS = 30_000
+MAX_IDLE_S = 7 * 86_400.0
+"""The longest silence a client can ask for; no timer runs longer."""
 IDLE_TIMER = "idle"
 GRACE_TIMER = "disconnect_grace"
 
@@ -48,7 +50,7 @@ def timers(session: Session) -> dict[str, int]:
     if session.state != "open":
         return {}
     if session.attached:
-        return {IDLE_TIMER: int(session.settings.idle_timeout_s * 1000)}
+        return {IDLE_TIMER: int(min(session.settings.idle_timeout_s, MAX_IDLE_S) * 1000)}
     return {GRACE_TIMER: DISCONNECT_GRACE_MS}
 
 
@@ -122,9 +124,7 @@ def decide_late_resume(session: Session, command: ResumeSession, now_ms: int) ->
 
 def decide_refused(session: Session, refusal: RefuseCommand, now_ms: int) -> tuple[Fact, ...]:
     """Answer, in order, for a frame that was no command."""
-    return (
-        CommandRejected(code=refusal.code, message=refusal.message, param=refusal.param, event_id=refusal.event_id),
-    )
+    return refuse(refusal, refusal.code, refusal.message, refusal.param)
 
 
 # -- sockets -------------------------------------------------------------------------------------------------------
@@ -177,13 +177,13 @@ def decide_timer(session: Session, fired: TimerFired, now_ms: int) -> tuple[Fact
 
 def decide_model_lost(session: Session, lost: ModelLost, now_ms: int) -> tuple[Fact, ...]:
     """Without a model there is no session: refuse the opening, or end what was open with an error before it."""
+    code = known_code(lost.code, "runtime_open_failed")
     if lost.opening:
-        return (SessionRefused(code=lost.code, message=lost.message, param=lost.param),)
-    facts: tuple[Fact, ...] = ()
+        return (SessionRefused(code=code, message=lost.message, param=lost.param),)
+    facts: tuple[Fact, ...] = (CommandRejected(code=code, message=lost.message, param=lost.param),)
     if session.response is not None:
-        facts = (finish(session, "failed", reason=lost.code),)
-    rejected = CommandRejected(code=lost.code, message=lost.message, param=lost.param)
-    return *facts, rejected, SessionClosed(reason=lost.code)
+        facts = (*facts, finish(session, "failed", reason=code))
+    return *facts, SessionClosed(reason=code)
 
 
 # -- folding -------------------------------------------------------------------------------------------------------

@@ -88,21 +88,28 @@ def decide_commit(session: Session, command: CommitInput | CommitTurn, now_ms: i
     """Seal the buffered utterance into a user item, unless the client says that it was silence."""
     heard = session.input
     if command.is_speech is False:
-        return SilenceCommitted(), Listened(reason="silence_or_noise")
-    if not heard.has_audio:
-        if heard.model_item_id is not None:
-            return (CommitRepeated(item_id=heard.model_item_id),)
+        return _silence(session)
+    if heard.item_id is None and heard.model_item_id is not None:
+        # The model ended the turn first; what came since, if anything, is the silence after it.
+        return (CommitRepeated(item_id=heard.model_item_id),)
+    if not heard.has_audio and isinstance(command, CommitInput):
         return refuse(
             command,
             "input_audio_buffer_empty",
             "There is no audio to commit; append some first.",
         )
-    if heard.item_id is None and heard.model_item_id is not None:
-        # The model ended the turn first; what came since is the silence after it.
-        return (CommitRepeated(item_id=heard.model_item_id),)
     if not heard.has_speech and heard.item_id is None:
-        return SilenceCommitted(), Listened(reason="silence_or_noise")
+        return _silence(session)
     return _commit(session, command)
+
+
+def _silence(session: Session) -> tuple[Fact, ...]:
+    """Nothing was said after all; an utterance that had begun is over and forgotten."""
+    heard = session.input
+    facts: tuple[Fact, ...] = ()
+    if heard.item_id is not None and not heard.speech_stopped:
+        facts = (SpeechStopped(item_id=heard.item_id, end_ms=heard.clock.ms, kept=False),)
+    return *facts, SilenceCommitted(), Listened(reason="silence_or_noise")
 
 
 def _commit(session: Session, command: CommitInput | CommitTurn) -> tuple[Fact, ...]:
@@ -168,11 +175,14 @@ def decide_heard_turn(session: Session, signal: ModelHeardTurn, now_ms: int) -> 
         return (InputTranscribed(item_id=item.id, transcript=signal.transcript.strip()),)
     if _is_stale_hearing(session, signal.epoch):
         return ()
-    committed = next((item for item in reversed(session.items) if item.transcribing), None)
-    if committed is not None:
-        # The client committed while the model was ending the same turn: one turn, one item.
-        return (InputTranscribed(item_id=committed.id, transcript=signal.transcript.strip()),)
     heard = session.input
+    if heard.item_id is None:
+        committed = next((item for item in reversed(session.items) if item.transcribing), None)
+        if committed is not None:
+            # The client committed while the model was ending the same turn: one turn, one item.
+            return (InputTranscribed(item_id=committed.id, transcript=signal.transcript.strip()),)
+        if heard.sealed and not heard.has_speech:
+            return ()
     item_id = heard.item_id or next_item_id(session)
     facts: list[Fact] = []
     if heard.speech_started and not heard.speech_stopped:
@@ -200,13 +210,15 @@ def apply(session: Session, fact: Fact) -> tuple[Session, tuple[Effect, ...]]:
         case AudioAppended():
             return _appended(session, fact)
         case SpeechStarted(item_id=item_id):
-            heard = replace(heard, item_id=item_id, speech_started=True, speech_stopped=False, model_item_id=None)
+            heard = replace(heard, item_id=item_id, speech_started=True, speech_stopped=False)
             count = session.items_count + 1
             return replace(session, input=heard, items_count=count, turn_state="user_speaking"), ()
         case SpeechStopped(kept=kept):
             if kept:
                 return replace(session, input=replace(heard, speech_stopped=True)), ()
-            return replace(session, input=heard.emptied(heard.model_item_id)), ()
+            turn_state = "idle" if session.response is None else session.turn_state
+            left = heard.emptied(heard.model_item_id, sealed=heard.sealed)
+            return replace(session, input=left, turn_state=turn_state), ()
         case InputCommitted():
             return _committed(session, fact)
         case InputTranscribed(item_id=item_id, transcript=transcript):
@@ -216,12 +228,12 @@ def apply(session: Session, fact: Fact) -> tuple[Session, tuple[Effect, ...]]:
             item = replace(item, transcript=transcript, transcribing=False, remembered=bool(transcript))
             return session.with_item(item), ()
         case CommitRepeated():
-            return replace(session, input=heard.emptied()), ()
+            return replace(session, input=heard.emptied(sealed=True)), ()
         case SilenceCommitted() | InputCleared():
-            session = replace(session, input=heard.emptied(), turn_state="idle")
+            session = replace(session, input=heard.emptied(sealed=True), turn_state="idle")
             return session, (AskModel(ResetInput(epoch=session.epoch)),)
         case EpochAdvanced(cleared_input=True) | ResponseFinished(cleared_input=True):
-            session = replace(session, input=heard.emptied(), input_epoch=fact.epoch)
+            session = replace(session, input=heard.emptied(sealed=True), input_epoch=fact.epoch)
             return session, (AskModel(ResetInput(epoch=fact.epoch)),)
     return session, ()
 
@@ -230,16 +242,15 @@ def _appended(session: Session, fact: AudioAppended) -> tuple[Session, tuple[Eff
     heard = session.input
     clock = heard.clock.after(fact.samples, fact.rate_hz)
     added_ms = clock.ms - heard.clock.ms
-    transcript = heard.transcript
-    if fact.hint and not transcript.endswith(fact.hint):
-        transcript = f"{transcript} {fact.hint}".strip()
+    is_new = bool(fact.hint) and fact.hint != heard.last_hint
     heard = replace(
         heard,
         clock=clock,
         has_audio=True,
         has_speech=heard.has_speech or fact.is_speech,
         speech_ms=heard.speech_ms + (added_ms if fact.is_speech else 0),
-        transcript=transcript,
+        transcript=f"{heard.transcript} {fact.hint}".strip() if is_new else heard.transcript,
+        last_hint=fact.hint or heard.last_hint,
     )
     session = replace(session, input=heard, usage_input_ms=session.usage_input_ms + added_ms)
     feed = FeedAppended(
@@ -264,9 +275,8 @@ def _committed(session: Session, fact: InputCommitted) -> tuple[Session, tuple[E
     )
     session = replace(
         session.with_item(item),
-        input=session.input.emptied(fact.item_id if fact.by_model else None),
+        input=session.input.emptied(fact.item_id if fact.by_model else None, sealed=not fact.by_model),
         items_count=session.items_count + (0 if known else 1),
-        history_len=session.history_len + 1,
         turn_state="user_committed",
         owed=fact.item_id if fact.respond else session.owed,
     )

@@ -42,41 +42,45 @@ def heard_text(item: Item, position_ms: int) -> str:
     return item.transcript[: kept_characters(item, position_ms)].rstrip()
 
 
-def heard_ms(session: Session, item: Item) -> int:
-    """How far the caller is known to have heard ``item``: what it confirmed, or, from a client that never reports
-
-    playback and did not ask for ``ack_only``, what was sent.
-    """
-    if session.acks_playback or session.settings.playback_commit_policy == "ack_only":
-        return item.ledger.committed_ms
-    return item.ledger.sent_ms
+def heard_ms(item: Item) -> int:
+    """How far the caller is known to have heard a finished answer: what it confirmed, or, where it never reports
+    playback, what was sent."""
+    return item.ledger.committed_ms if item.acked else item.ledger.sent_ms
 
 
-def remembered_text(session: Session, item: Item) -> str:
+def remembered_text(item: Item) -> str:
     """What the history holds of an assistant item: all of it, the heard part, and never beyond a truncation."""
     if item.part == "text":
         return item.text
-    limit_ms = heard_ms(session, item) if item.heard_only else None
+    limit_ms = heard_ms(item) if item.heard_only else None
     if item.cap_ms is not None:
         limit_ms = item.cap_ms if limit_ms is None else min(limit_ms, item.cap_ms)
     spoken = item.transcript if limit_ms is None else heard_text(item, limit_ms)
     return " ".join(part for part in (spoken.strip(), item.text) if part)
 
 
-def settle(session: Session, item: Item, status: str, conversation: str | None) -> Item:
+def settle(session: Session, item: Item, status: str) -> Item:
     """``item`` as it enters the history when its answer ends with ``status``.
 
     A completed answer is remembered whole unless the client confirmed only a part of it; an answer that was cut short
     and, under ``ack_only``, every answer is remembered as far as it was heard.
     """
     ledger = item.ledger
-    has_audio = ledger.sent_ms > 0
+    ack_only = session.settings.playback_commit_policy == "ack_only"
     partly = 0 < ledger.committed_ms < ledger.sent_ms
-    whole = status == "completed" and session.settings.playback_commit_policy != "ack_only"
-    heard_only = has_audio and (partly or not whole) and ledger.committed_ms < ledger.sent_ms
-    item = replace(item, status=status, heard_only=heard_only)
-    remembered = conversation != "none" and status != "failed" and bool(remembered_text(session, item))
-    return replace(item, remembered=remembered)
+    whole = status == "completed" and not ack_only
+    item = replace(
+        item,
+        status=status,
+        heard_only=ledger.sent_ms > 0 and (partly or not whole),
+        acked=item.acked or session.acks_playback or ack_only,
+    )
+    return replace(item, remembered=is_remembered(item))
+
+
+def is_remembered(item: Item) -> bool:
+    """Whether a finished answer has a place in the history; one that failed or was given apart never has."""
+    return not item.apart and item.status != "failed" and bool(remembered_text(item))
 
 
 def decide_acknowledge(session: Session, command: AcknowledgePlayback, now_ms: int) -> tuple[Fact, ...]:
@@ -95,11 +99,8 @@ def decide_acknowledge(session: Session, command: AcknowledgePlayback, now_ms: i
     if truncate and not _may_truncate(session):
         return refuse(command, "bad_event", "playback.ack: this model cannot truncate answers.", "truncate")
     after = _acknowledged(item, played_ms, committed_ms, truncate)
-    known = replace(session, acks_playback=True)
-    before_text = remembered_text(known, item) if item.remembered else ""
-    if after.status != "in_progress" and after.status != "failed":
-        after = replace(after, remembered=bool(remembered_text(known, after)) and not _kept_out(session, item))
-    after_text = remembered_text(known, after) if after.remembered else ""
+    before_text = remembered_text(item) if item.remembered else ""
+    after_text = remembered_text(after) if after.remembered else ""
     return (
         PlaybackAcknowledged(
             item_id=item.id,
@@ -109,14 +110,9 @@ def decide_acknowledge(session: Session, command: AcknowledgePlayback, now_ms: i
             played_ms=played_ms,
             committed_ms=committed_ms,
             truncate=truncate,
-            history_committed=after.status != "in_progress" and after_text != before_text,
+            history_committed=after_text != before_text,
         ),
     )
-
-
-def _kept_out(session: Session, item: Item) -> bool:
-    """An answer given with ``conversation: "none"`` never enters the history, whatever is confirmed."""
-    return item.heard_only is False and item.remembered is False and item.status == "completed"
 
 
 def _may_truncate(session: Session) -> bool:
@@ -145,6 +141,7 @@ def _target(session: Session, command: AcknowledgePlayback) -> Item | str:
 
 
 def _acknowledged(item: Item, played_ms: int, committed_ms: int, truncate: bool) -> Item:
+    """``item`` after a report; an answer that is still being given enters the history only when it ends."""
     ledger = item.ledger
     reached_ms = max(ledger.sent_ms, ledger.generated_ms)
     cap_ms = item.cap_ms
@@ -159,7 +156,8 @@ def _acknowledged(item: Item, played_ms: int, committed_ms: int, truncate: bool)
         played_ms=max(ledger.played_ms, played_ms),
         committed_ms=committed_ms,
     )
-    return replace(item, ledger=moved, cap_ms=cap_ms)
+    item = replace(item, ledger=moved, cap_ms=cap_ms, acked=True)
+    return item if item.status == "in_progress" else replace(item, remembered=is_remembered(item))
 
 
 def decide_truncate(session: Session, command: TruncateItem, now_ms: int) -> tuple[Fact, ...]:
@@ -167,23 +165,22 @@ def decide_truncate(session: Session, command: TruncateItem, now_ms: int) -> tup
     if not isinstance(command.item_id, str) or not command.item_id:
         return refuse(command, "missing_item_id", "conversation.item.truncate needs item_id.", "item_id")
     end_ms = command.audio_end_ms
-    if isinstance(end_ms, bool) or not isinstance(end_ms, int | float) or end_ms < 0:
+    if not isinstance(end_ms, int):
         return refuse(command, "bad_event", "audio_end_ms must be a number of milliseconds, 0 or more.", "audio_end_ms")
     item = session.item(command.item_id)
     if item is None:
         return refuse(command, "item_not_found", f"There is no item {command.item_id!r}.", "item_id")
-    if item.role != "assistant" or item.type != "message" or item.part == "text":
+    if item.response_id is None or item.type != "message" or item.part == "text":
         return refuse(command, "bad_event", "Only spoken assistant items can be truncated.", "item_id")
+    if end_ms < 0:
+        return refuse(command, "bad_event", "audio_end_ms must be 0 or more.", "audio_end_ms")
     index = command.content_index if isinstance(command.content_index, int) else 0
     if index != 0:
         return refuse(command, "bad_event", "content_index must be 0, the audio part.", "content_index")
     if not _may_truncate(session):
         return refuse(command, "bad_event", "This model cannot truncate answers (supports_audio_truncate).", "item_id")
-    cut_ms = min(int(end_ms), max(item.ledger.sent_ms, item.ledger.generated_ms))
+    cut_ms = min(end_ms, max(item.ledger.sent_ms, item.ledger.generated_ms))
     after = _acknowledged(item, item.ledger.played_ms, cut_ms, True)
-    known = replace(session, acks_playback=True)
-    if after.status not in ("in_progress", "failed"):
-        after = replace(after, remembered=bool(remembered_text(known, after)))
     return (
         ItemTruncated(
             item_id=item.id,
@@ -203,7 +200,8 @@ def apply(session: Session, fact: Fact) -> tuple[Session, tuple[Effect, ...]]:
     item = session.item(fact.item_id)
     if item is None:
         return session, ()
-    session = session.with_item(replace(item, ledger=fact.ledger, cap_ms=fact.cap_ms, remembered=fact.remembered))
+    known = replace(item, ledger=fact.ledger, cap_ms=fact.cap_ms, remembered=fact.remembered, acked=True)
+    session = session.with_item(known)
     if isinstance(fact, PlaybackAcknowledged):
         session = replace(session, acks_playback=True)
     return session, ()

@@ -21,6 +21,8 @@ from ..protocol import PlaybackLedger, answer_item_id, mint_response_id
 from .effects import AskModel, Effect
 from .events import (
     AudioProduced,
+    CommandRejected,
+    EpochAdvanced,
     Fact,
     FunctionCalled,
     FunctionCallMalformed,
@@ -33,6 +35,7 @@ from .events import (
 )
 from .history import history
 from .playback import heard_ms, heard_text, remembered_text, settle
+from .refusals import known_code
 from .state import Item, Response, Session, replace
 
 # -- deciding on what the model reports ----------------------------------------------------------------------------
@@ -55,7 +58,7 @@ def is_stale(session: Session, epoch: int) -> bool:
 
 
 def decide_spoke(session: Session, signal: ModelSpoke, now_ms: int) -> tuple[Fact, ...]:
-    """The model takes up an announced response; without one, its first visible output will open it."""
+    """The model takes up an announced response; without one, its decision to speak opens one."""
     if is_stale(session, signal.epoch):
         return ()
     live = session.response
@@ -73,9 +76,16 @@ def decide_spoke(session: Session, signal: ModelSpoke, now_ms: int) -> tuple[Fac
 
 
 def decide_audio(session: Session, signal: ModelProducedAudio, now_ms: int) -> tuple[Fact, ...]:
-    """Accept the next piece of speech of the open answer; anything of another turn or epoch is dropped."""
+    """Accept the next piece of speech of the open answer; anything of another turn or epoch is dropped.
+
+    Where only text was asked for, only the words of it are taken.
+    """
     live = session.response
     if is_stale(session, signal.epoch) or live is None or live.turn != signal.turn or session.info is None:
+        return ()
+    if "audio" not in live.modalities:
+        return (TextProduced(response_id=live.id, text=signal.text),) if signal.text else ()
+    if not signal.pcm and not signal.text:
         return ()
     return (
         AudioProduced(
@@ -104,31 +114,38 @@ def decide_finished(session: Session, signal: ModelFinished, now_ms: int) -> tup
 
 
 def decide_interrupted(session: Session, signal: ModelInterrupted, now_ms: int) -> tuple[Fact, ...]:
-    """The model cut its own answer: cancelled, and the epoch moves on both sides."""
-    live = session.response
-    if is_stale(session, signal.epoch) or live is None or live.turn != signal.turn:
+    """The model cut its own answer: cancelled, and the epoch moves on both sides.
+
+    It moves even if the session knew nothing of that answer: the model has moved on, and would be stale for ever.
+    """
+    if is_stale(session, signal.epoch):
         return ()
+    if session.response is None:
+        return (EpochAdvanced(epoch=session.epoch + 1, cleared_input=False),)
     return (finish(session, "cancelled", reason=signal.reason, by_model=True),)
 
 
 def decide_failed(session: Session, signal: ModelFailed, now_ms: int) -> tuple[Fact, ...]:
-    """End the open answer as failed; a fatal fault ends the session too."""
+    """Tell the client, and end the open answer as failed; a fatal fault ends the session too."""
     if session.state != "open" or (signal.epoch < session.epoch and not signal.fatal):
         return ()
-    facts: tuple[Fact, ...] = ()
+    code = known_code(signal.code, "runtime_data_plane_stream_failed" if signal.fatal else "response_error")
+    facts: tuple[Fact, ...] = (CommandRejected(code=code, message=signal.message),)
     if session.response is not None:
-        facts = (finish(session, "failed", reason=signal.code),)
-    if signal.fatal:
-        facts = (*facts, SessionClosed(reason=signal.code))
-    return facts
+        facts = (*facts, finish(session, "failed", reason=signal.code))
+    return (*facts, SessionClosed(reason=signal.code)) if signal.fatal else facts
 
 
 def decide_listened(session: Session, signal: ModelListened, now_ms: int) -> tuple[Fact, ...]:
-    """The model keeps listening; if a response was announced for it, that one ends without output."""
+    """The model keeps listening; if a response was announced for it, that one ends without output.
+
+    A response that the model was asked for ends only by its id: between two turns it may say often that it listens.
+    """
     if is_stale(session, signal.epoch):
         return ()
     live = session.response
-    if live is not None and live.turn is None:
+    unnamed = None if live is None or live.requested else live.id
+    if live is not None and live.turn is None and live.id == (signal.response_id or unnamed):
         return Listened(reason=signal.reason, response_id=live.id), finish(session, "completed")
     return (Listened(reason=signal.reason),)
 
@@ -160,7 +177,7 @@ def finish(session: Session, status: str, *, reason: str | None = None, **detail
     if live is None:
         raise AssertionError("finish needs an open response")
     item = session.item(live.item_id)
-    settled = settle(session, item, status, live.conversation) if item is not None else None
+    settled = settle(session, item, status) if item is not None else None
     return ResponseFinished(
         response_id=live.id,
         status=status,
@@ -183,8 +200,7 @@ def apply(session: Session, fact: Fact) -> tuple[Session, tuple[Effect, ...]]:
         case ResponseStarted():
             return _started(session, fact)
         case ResponseSpoken(turn=turn) if _is_live(session, fact.response_id):
-            live = replace(_live(session), turn=turn, spoke=True)
-            return replace(session, response=live, owed=None), ()
+            return replace(session, response=replace(_live(session), turn=turn, held=None), owed=None), ()
         case AudioProduced() if _is_live(session, fact.response_id):
             return _audio(session, fact), ()
         case TextProduced() if _is_live(session, fact.response_id):
@@ -231,7 +247,6 @@ def _item(session: Session) -> Item:
 
 def _started(session: Session, fact: ResponseStarted) -> tuple[Session, tuple[Effect, ...]]:
     item_id = answer_item_id(fact.response_id)
-    asked = history(session)
     item = Item(
         id=item_id,
         role="assistant",
@@ -240,6 +255,7 @@ def _started(session: Session, fact: ResponseStarted) -> tuple[Session, tuple[Ef
         previous_item_id=session.last_item_id,
         response_id=fact.response_id,
         remembered=False,
+        apart=fact.conversation == "none",
     )
     live = Response(
         id=fact.response_id,
@@ -248,7 +264,7 @@ def _started(session: Session, fact: ResponseStarted) -> tuple[Session, tuple[Ef
         turn=fact.turn,
         modalities=fact.modalities,
         metadata=fact.metadata,
-        conversation=fact.conversation,
+        requested=fact.generate,
         parts=("audio",) if "audio" in fact.modalities else (),
     )
     session = replace(
@@ -263,13 +279,25 @@ def _started(session: Session, fact: ResponseStarted) -> tuple[Session, tuple[Ef
     request = Generate(
         epoch=session.epoch,
         response_id=fact.response_id,
-        history=asked,
+        history=(),
         instructions=fact.instructions,
         modalities=fact.modalities,
         temperature=fact.temperature,
         max_output_tokens=fact.max_output_tokens,
     )
-    return session, (AskModel(request),)
+    return replace(session, response=replace(live, held=request)), ()
+
+
+def ask_when_heard(session: Session) -> tuple[Session, tuple[Effect, ...]]:
+    """Hand a held request to the model once no transcript is outstanding; asked earlier, it would not know the last
+
+    words. Changes nothing where nothing is held.
+    """
+    live = session.response
+    if live is None or live.held is None or session.is_transcribing:
+        return session, ()
+    request = replace(live.held, epoch=session.epoch, history=history(session))
+    return replace(session, response=replace(live, held=None)), (AskModel(request),)
 
 
 def _audio(session: Session, fact: AudioProduced) -> Session:
@@ -289,7 +317,7 @@ def _audio(session: Session, fact: AudioProduced) -> Session:
     parts = live.parts if "audio" in live.parts else (*live.parts, "audio")
     return replace(
         session,
-        response=replace(live, samples=samples, parts=parts, spoke=True),
+        response=replace(live, samples=samples, parts=parts),
         turn_state="assistant_playing",
         usage_output_ms=session.usage_output_ms + end_ms - ledger.generated_ms,
     )
@@ -297,17 +325,16 @@ def _audio(session: Session, fact: AudioProduced) -> Session:
 
 def _finished(session: Session, fact: ResponseFinished) -> tuple[Session, tuple[Effect, ...]]:
     live, item = _live(session), _item(session)
-    settled = replace(settle(session, item, fact.status, live.conversation), remembered=fact.remembered)
-    heard = remembered_text(session, settled) if settled.remembered else heard_text(item, heard_ms(session, item))
+    settled = replace(settle(session, item, fact.status), remembered=fact.remembered)
+    heard = remembered_text(settled) if settled.remembered else heard_text(settled, heard_ms(settled))
     cancelled = fact.status == "cancelled"
     session = replace(
         session.with_item(settled),
         response=None,
-        epoch=fact.epoch,
-        owed=None,
+        epoch=max(session.epoch, fact.epoch),
+        owed=session.owed if fact.status == "completed" else None,
         turn_state="barge_in" if cancelled else "idle",
         turn_id=session.turn_id + (1 if fact.status == "completed" and live.turn is not None else 0),
-        history_len=session.history_len + (1 if settled.remembered else 0),
     )
     if not cancelled or fact.by_model:
         return session, ()

@@ -8,8 +8,6 @@ from ..protocol import AppendAudio, AudioFormat, ProtocolError, append_format, r
 from ..protocol.audio import WAV
 from .state import Settings
 
-SPEECH_PROBABILITY = 0.5
-
 
 def appended_sound(settings: Settings, command: AppendAudio) -> tuple[AudioFormat, bytes]:
     """The format of one append and its samples, mono, whole; a WAV file is unwrapped.

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from ..model import ModelInfo
+from ..model import Generate, ModelInfo
 from ..protocol import PlaybackLedger
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -19,7 +19,10 @@ ZERO_LEDGER = PlaybackLedger(generated_ms=0, sent_ms=0, played_ms=0, committed_m
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The effective configuration of a session; every update replaces it as a whole or not at all."""
+    """The effective configuration of a session; every update replaces it as a whole or not at all.
+
+    ``audio`` and ``extra`` are what the client wrote beyond that, to be shown to it again.
+    """
 
     model: str = ""
     modalities: tuple[str, ...] = ("text", "audio")
@@ -44,6 +47,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tools: tuple[dict[str, object], ...] = ()
     tool_choice: str | dict[str, object] | None = None
     tracing: str | dict[str, object] | None = None
+    audio: dict[str, object] = {}
     extra: dict[str, object] = {}
     extra_body: dict[str, object] = {}
 
@@ -71,8 +75,10 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Caller audio that no committed turn holds yet.
 
     Everything but the clock counts since the last commit or clear, which was at ``since_ms``; ``item_id`` is set while
-    an input item is open (speech began), ``transcript`` gathers the client's own hints. ``model_item_id`` is the turn
-    that the model ended by itself since the last client commit: a late commit is answered with it.
+    an input item is open (speech began), ``transcript`` gathers the client's own hints, ``last_hint`` is the newest.
+    ``model_item_id`` is the turn that the model ended by itself since the last client commit: a late commit is answered
+    with it. ``sealed`` says that the client committed or cleared last: a turn that the model reports before it hears
+    speech again is one the client has already disposed of.
     """
 
     clock: Clock = Clock()
@@ -84,11 +90,13 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     speech_started: bool = False
     speech_stopped: bool = False
     transcript: str = ""
+    last_hint: str = ""
     model_item_id: str | None = None
+    sealed: bool = False
 
-    def emptied(self, model_item_id: str | None = None) -> Input:
+    def emptied(self, model_item_id: str | None = None, *, sealed: bool = False) -> Input:
         """The input from now on, with nothing in it."""
-        return Input(clock=self.clock, since_ms=self.clock.ms, model_item_id=model_item_id)
+        return Input(clock=self.clock, since_ms=self.clock.ms, model_item_id=model_item_id, sealed=sealed)
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -97,8 +105,9 @@ class Item(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     For an assistant message ``transcript`` and ``text`` grow while it speaks, ``marks`` tie characters to audio
     (characters, end in ms, both cumulative), ``ledger`` says how far it was generated, sent, played and committed,
     and ``cap_ms`` is the smallest truncation it ever got. ``remembered`` says whether it is in the history that the
-    model is given; ``heard_only`` that only the part the caller heard is. ``transcribing`` marks a committed user
-    item whose transcript is still to come.
+    model is given; ``heard_only`` that only the part the caller heard is. ``acked`` says that the client's reports tell
+    how far that was; without it, what was sent counts as heard. ``apart`` keeps an answer out of the history for good.
+    ``transcribing`` marks a committed user item whose transcript is still to come.
     """
 
     id: str
@@ -115,8 +124,9 @@ class Item(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cap_ms: int | None = None
     remembered: bool = True
     heard_only: bool = False
+    acked: bool = False
+    apart: bool = False
     transcribing: bool = False
-    is_speech: bool = True
     call_id: str | None = None
     name: str | None = None
     arguments: str | None = None
@@ -127,7 +137,8 @@ class Response(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The one answer that is being given. Its texts and ledger live in its item.
 
     ``turn`` is the model's own turn, ``None`` until the model takes up a response that was announced first.
-    ``parts`` are the content parts opened so far, in order.
+    ``requested`` says that the model was asked for it by ``Generate`` and so answers by its id; ``held`` is that
+    request while it waits for the transcript it is about. ``parts`` are the content parts opened so far, in order.
     """
 
     id: str
@@ -136,8 +147,8 @@ class Response(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     turn: int | None = None
     modalities: tuple[str, ...] = ("text", "audio")
     metadata: dict[str, object] | None = None
-    conversation: str | None = None
-    spoke: bool = False
+    requested: bool = False
+    held: Generate | None = None
     samples: int = 0
     parts: tuple[str, ...] = ()
 
@@ -169,7 +180,6 @@ class Session(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     items: tuple[Item, ...] = ()
     responses_count: int = 0
     items_count: int = 0
-    history_len: int = 0
     owed: str | None = None
     last_response_id: str | None = None
     usage_input_ms: int = 0
@@ -184,14 +194,15 @@ class Session(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """The item of this id, or ``None``."""
         return next((item for item in reversed(self.items) if item.id == item_id), None)
 
-    def previous_of(self, item_id: str) -> str | None:
-        """The id before ``item_id`` in the table; ``None`` for the first one and for unknown ids."""
-        before: str | None = None
-        for item in self.items:
-            if item.id == item_id:
-                return before
-            before = item.id
-        return None
+    @property
+    def history_len(self) -> int:
+        """How many items the conversation counts: what the caller said, and what of the rest is remembered."""
+        return sum(1 for item in self.items if item.remembered or item.role == "user")
+
+    @property
+    def is_transcribing(self) -> bool:
+        """Whether the transcript of a committed item is still to come."""
+        return any(item.transcribing for item in self.items)
 
     def with_item(self, item: Item) -> Session:
         """The session with ``item`` replacing the one of its id, or added at the end."""
@@ -202,8 +213,8 @@ class Session(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return msgspec.structs.replace(self, items=items)
 
     def answers(self) -> Iterator[Item]:
-        """Assistant messages, newest first."""
-        return (item for item in reversed(self.items) if item.role == "assistant" and item.type == "message")
+        """The messages of this session's responses, newest first; not those that a client wrote."""
+        return (item for item in reversed(self.items) if item.response_id is not None and item.type == "message")
 
     @property
     def unheard(self) -> Item | None:

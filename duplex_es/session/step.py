@@ -98,8 +98,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 def step(session: Session, said: inputs.Input, now_ms: int) -> Decision:
     """Decide on one input: the facts to record, the frames to show, the effects to perform once they are recorded.
 
-    Pure: the same session, input and time give the same decision. A session that is not open takes only what can
-    open or end it; a client's command outside is refused, never dropped.
+    Pure: the same session, input and time give the same decision. Before it opens, a session takes only what can open
+    or end it and refuses every command; once closed, it takes nothing and says nothing: its last word is said.
     """
     audio = said.pcm if isinstance(said, model.ModelProducedAudio) else b""
     frames: list[protocol.Frame] = []
@@ -116,6 +116,8 @@ def step(session: Session, said: inputs.Input, now_ms: int) -> Decision:
 def _decide(session: Session, said: inputs.Input, now_ms: int) -> tuple[Fact, ...]:
     if session.state == "closed":
         return ()
+    if isinstance(said, protocol.AppendAudio):
+        said = inputs.AudioArrived(command=said)
     if session.state == "new" and isinstance(said, protocol.ClientEvent | inputs.AudioArrived):
         command = said.command if isinstance(said, inputs.AudioArrived) else said
         return refuse(command, "bad_event", "The session is not open yet; send session.update first.", "type")
@@ -129,7 +131,8 @@ def apply(session: Session, fact: Fact) -> tuple[Session, tuple[Effect, ...]]:
     for family in _FAMILIES:
         session, asked = family(session, fact)
         effects += asked
-    return session, effects
+    session, asked = responses.ask_when_heard(session)
+    return session, (*effects, *asked)
 
 
 def fold(facts: Iterable[Fact], session: Session | None = None) -> Session:

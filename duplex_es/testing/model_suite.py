@@ -50,7 +50,7 @@ from ..model import (
 
 S = TypeVar("S")
 PATIENCE_S = 10.0
-QUIET_S = 0.3
+QUIET_S = 0.2
 FEED_MS = 100
 
 
@@ -187,6 +187,9 @@ class ModelSuite:
     question = "Say hello to Martin, please."
     """What is typed at the model; its answer must last longer than the pace lets it say at once."""
 
+    short_question = "Hello."
+    """One whose answer is over within a few seconds."""
+
     @pytest.fixture
     def model(self) -> Model:
         """The model under test, not loaded."""
@@ -274,7 +277,7 @@ class ModelSuite:
 
     async def test_a_written_answer_has_no_audio(self, caller: Caller) -> None:
         self.needs(caller.model, "takes_text_turns")
-        await caller.ask(self.question, "text", response_id="resp_7")
+        await caller.ask(self.short_question, "text", response_id="resp_7")
         spoke = await caller.ear.first(ModelSpoke)
         answer = await caller.ear.answered(spoke.turn)
         assert spoke.response_id == "resp_7"
@@ -286,7 +289,7 @@ class ModelSuite:
         said = []
         for modalities in (("text",), ("text", "audio")):
             caller = await self.opened(ready)
-            await caller.ask(self.question, *modalities)
+            await caller.ask(self.short_question, *modalities)
             said.append(words_of(await caller.ear.answered((await caller.ear.first(ModelSpoke)).turn)))
             await caller.perform(CloseModel())
         assert said[0] == said[1]
@@ -306,7 +309,7 @@ class ModelSuite:
         await caller.ask(self.question, response_id="resp_1")
         first = await caller.ear.first(ModelSpoke)
         await caller.interrupt()
-        await caller.ask(self.question, "text", response_id="resp_2")
+        await caller.ask(self.short_question, "text", response_id="resp_2")
         second = await caller.ear.first(ModelSpoke, lambda spoke: spoke.response_id == "resp_2")
         assert second.epoch == caller.epoch
         assert second.turn > first.turn

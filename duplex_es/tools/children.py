@@ -11,7 +11,8 @@ from contextlib import suppress
 
 from .errors import ToolError
 
-STOP_GRACE_S = 15.0
+# A worker takes up to 20 s to let turns end before it goes.
+STOP_GRACE_S = 25.0
 LAST_LINES = 15
 LINE_LIMIT_BYTES = 1024 * 1024
 
@@ -70,7 +71,8 @@ class Child:
         """Its exit code, once it has ended and all its output was passed on."""
         assert self._process is not None and self._pump is not None, "start it first"
         code = await self._process.wait()
-        await self._pump
+        # Not ``await self._pump``: cancelling this wait must not cancel the listening.
+        await asyncio.wait([self._pump])
         return code
 
     async def stop(self, grace_s: float = STOP_GRACE_S) -> None:

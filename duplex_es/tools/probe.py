@@ -27,7 +27,7 @@ def is_free(host: str, port: int) -> bool:
 
 
 async def http_get(host: str, port: int, path: str) -> tuple[int, str]:
-    """Status and body of a plain GET; no proxy is ever asked. Raises: OSError when there is no proper answer in time."""
+    """Status and body of a plain GET, with no proxy between. Raises: OSError when no proper answer comes in time."""
     async with asyncio.timeout(PROBE_TIMEOUT_S):
         reader, writer = await asyncio.open_connection(host, port)
         try:

@@ -17,6 +17,7 @@ from .errors import ToolError
 from .probe import answers_ping, free_port, http_get, is_free
 from .store import store_command
 
+LOOPBACK = "127.0.0.1"
 POLL_S = 0.1
 STORE_READY_S = 10.0
 READY_S = 120.0
@@ -24,12 +25,15 @@ READY_S = 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackPlan:
-    """What to run. ``port`` is the first gateway's, the others follow; 0 picks free ones. No ``redis_url``: embedded."""
+    """What to run. ``port`` is the first gateway's, the others follow; 0 picks free ones.
+
+    Without ``redis_url`` an embedded store is started. ``worker_options`` are handed to every worker as they are.
+    """
 
     gateways: int = 1
     workers: int = 1
     model: str = "cascade"
-    host: str = "127.0.0.1"
+    host: str = LOOPBACK
     port: int = 8099
     redis_url: str | None = None
     slots: int = 8
@@ -66,7 +70,11 @@ class Stack:
     @property
     def urls(self) -> list[str]:
         """Where clients connect, one per gateway."""
-        return [f"ws://{self.plan.host}:{port}/v1/realtime" for port in self.gateway_ports]
+        return [f"ws://{self._reachable_host}:{port}/v1/realtime" for port in self.gateway_ports]
+
+    @property
+    def _reachable_host(self) -> str:
+        return LOOPBACK if self.plan.host in ("", "0.0.0.0") else self.plan.host
 
     @property
     def children(self) -> list[Child]:
@@ -114,9 +122,12 @@ class Stack:
         self._workers = [self._worker(n, port) for n, port in enumerate(health_ports, 1)]
         for child in (*self._gateways, *self._workers):
             await child.start()
-        where = zip((*self._gateways, *self._workers), (*self.gateway_ports, *health_ports), strict=True)
+        where = [
+            (child, self._reachable_host, port) for child, port in zip(self._gateways, self.gateway_ports, strict=True)
+        ]
+        where += [(child, LOOPBACK, port) for child, port in zip(self._workers, health_ports, strict=True)]
         async with asyncio.TaskGroup() as group:
-            waits = [group.create_task(_settled(self._wait_until_ready(child, port))) for child, port in where]
+            waits = [group.create_task(_settled(_wait_until_ready(*each))) for each in where]
         for wait in waits:
             if failure := wait.result():
                 raise failure
@@ -132,10 +143,15 @@ class Stack:
     async def _start_store(self) -> None:
         port = free_port()
         self._directory = Path(tempfile.mkdtemp(prefix="duplex-es-store-"))
-        self._store = Child("store", store_command(port, self._directory), self._say)
-        self.redis_url = f"redis://127.0.0.1:{port}/0"
+        self._store = Child("store", store_command(port, self._directory), self._say_of_store)
+        self.redis_url = f"redis://{LOOPBACK}:{port}/0"
         await self._store.start()
-        await _poll(self._store, lambda: answers_ping("127.0.0.1", port), STORE_READY_S, lambda: "no answer to PING")
+        await _poll(self._store, lambda: answers_ping(LOOPBACK, port), STORE_READY_S, lambda: "no answer to PING")
+
+    def _say_of_store(self, name: str, line: str) -> None:
+        # A hint for servers that save to disk; this one never does.
+        if "overcommit" not in line:
+            self._say(name, line)
 
     def _gateway(self, number: int, port: int) -> Child:
         name = f"gw-{number}"
@@ -151,19 +167,6 @@ class Stack:
     def _logging(self) -> tuple[str, ...]:
         return ("--log-format", "text", "--log-level", self.plan.log_level)
 
-    async def _wait_until_ready(self, child: Child, port: int) -> None:
-        answer = ["nothing listens yet"]
-
-        async def is_ready() -> bool:
-            try:
-                status, body = await http_get(self.plan.host, port, "/readyz")
-            except OSError:
-                return False
-            answer[0] = body.strip() or str(status)
-            return status == 200
-
-        await _poll(child, is_ready, READY_S, lambda: answer[0])
-
     # -- stop ------------------------------------------------------------------------------------------------------
 
     async def _stop(self) -> None:
@@ -173,6 +176,20 @@ class Stack:
             await self._store.stop()
         if self._directory is not None:
             shutil.rmtree(self._directory, ignore_errors=True)
+
+
+async def _wait_until_ready(child: Child, host: str, port: int) -> None:
+    answer = ["nothing listens yet"]
+
+    async def is_ready() -> bool:
+        try:
+            status, body = await http_get(host, port, "/readyz")
+        except OSError:
+            return False
+        answer[0] = body.strip() or str(status)
+        return status == 200
+
+    await _poll(child, is_ready, READY_S, lambda: answer[0])
 
 
 async def _settled(work: Awaitable[None]) -> ToolError | None:

@@ -6,6 +6,7 @@ Files are parsed, never imported: the check needs neither a store nor a model.
 from __future__ import annotations
 
 import ast
+import re
 import sys
 import tomllib
 from pathlib import Path
@@ -32,7 +33,7 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     "duplex_es.tools": (CORE | {CLIENT}, {"msgspec"}),
     "duplex_es.testing": (CORE, {"pytest"}),
     "gateway": ({PROTOCOL, LOG}, {"starlette", "uvicorn", "uvloop"}),
-    "workers": (CORE | {"workers.vad"}, {"numpy", "soxr", "uvloop"}),
+    "workers": (CORE | {"workers.vad"}, {"msgspec", "numpy", "soxr", "uvloop"}),
     "workers.vad": ({PROTOCOL}, {"numpy", "onnxruntime"}),
     "workers.models": (
         {PROTOCOL, MODEL, "workers.vad"},
@@ -109,6 +110,18 @@ def test_every_package_has_a_row() -> None:
     areas |= {f"workers.{path.parent.name}" for path in (ROOT / "workers").glob("*/__init__.py")}
     areas |= {name for name in TOPS if (ROOT / name / "__init__.py").exists()}
     assert areas == set(ALLOWED)
+
+
+def test_the_table_in_the_documentation_is_this_one() -> None:
+    page = (ROOT / "docs/explanation/architecture.md").read_text()
+    rows = re.findall(r"^\| `([\w.]+)` \| ([^|]+) \| ([^|]+) \|$", page, re.MULTILINE)
+    documented = {package: ({*re.findall(r"[\w.]+", ours)}, words.strip()) for package, ours, words in rows}
+    assert set(documented) == set(ALLOWED) - {"duplex_es"}
+    for package, (ours, words) in documented.items():
+        allowed, third_party = ALLOWED[package]
+        assert ours == {name.removeprefix("duplex_es.") for name in allowed}, package
+        if package != "workers.models":
+            assert {*re.findall(r"\w+", words)} == third_party, package
 
 
 def test_a_model_never_imports_another_model() -> None:

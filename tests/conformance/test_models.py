@@ -6,6 +6,8 @@ import pytest
 
 from duplex_es.model import Model
 from duplex_es.testing.model_suite import ModelSuite
+from tests.support.cascade import shared_cascade
+from tests.support.voices import spoken
 from workers.models.echo import PLUGIN as echo
 from workers.models.scripted import PLUGIN as scripted
 
@@ -22,3 +24,15 @@ class TestScripted(ModelSuite):
     @pytest.fixture
     def model(self) -> Model:
         return scripted({"lead_ms": "300"})
+
+
+class TestCascade(ModelSuite):
+    question = "Tell me a story."
+
+    @pytest.fixture
+    def model(self) -> Model:
+        return shared_cascade()
+
+    @pytest.fixture
+    def utterance(self) -> bytes:
+        return spoken("What is seven plus five?").tobytes()

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
@@ -186,6 +186,7 @@ def test_an_item_whose_content_is_no_list_has_none() -> None:
         ({"session": {"voice": "a"}, "voice": "b"}, {"voice": "a"}),
         ({"session": "no object", "voice": "b"}, {"voice": "b"}),
         ({"session": None, "voice": "b"}, {"voice": "b"}),
+        ({"turn_detection": None, "audio_end_ms": 2.0**64}, {"turn_detection": None, "audio_end_ms": 2.0**64}),
         ({}, {}),
     ],
 )
@@ -409,6 +410,7 @@ def test_nothing_a_client_sends_raises_anything_but_a_protocol_error(text: str |
 
 
 @given(EVENT)
+@example({"type": "session.update", "audio_end_ms": 2.0**64})
 def test_whatever_is_read_can_be_packed_into_the_log_and_comes_back(event: dict[str, Any]) -> None:
     try:
         command = decode_command(json.dumps(event))

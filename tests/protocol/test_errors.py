@@ -10,93 +10,34 @@ from duplex_es.protocol import ERRORS, EXTENSION_CODES, ProtocolError
 
 pytestmark = pytest.mark.unit
 
-INVALID_REQUEST = [
-    "bad_event",
-    "bad_audio",
-    "config_timeout",
-    "invalid_json",
-    "event_too_large",
-    "unknown_event",
-    "realtime_input_failed",
-    "invalid_request_error",
-    "unsupported",
-    "unsupported_turn_detection",
-    "server_vad_requires_native_duplex",
-    "server_vad_manual_commit_unsupported",
-    "unsupported_audio_format",
-    "invalid_video_frames",
-    "unsupported_ref_audio_path",
-    "ref_audio_required",
-    "model_update_unsupported",
-    "voice_update_after_audio_unsupported",
-    "ref_audio_update_unsupported",
-    "native_duplex_mode_update_unsupported",
-    "instructions_update_unsupported",
-    "session_update_aborted",
-    "invalid_duplex_runtime_config",
-    "unsupported_nemotron_duplex_mode",
-    "native_text_append_unsupported",
-    "input_audio_buffer_empty",
-    "response_already_active",
-    "response_not_active",
-    "response_create_without_input",
-    "unsupported_native_response_options",
-    "barge_in_unsupported",
-    "missing_item_id",
-    "item_not_found",
-    "invalid_function_call_output",
-    "playback_item_mismatch",
-    "playback_item_not_found",
-    "playback_ack_too_late",
-    "invalid_event_ack",
-    "invalid_session_resume",
-    "session_resume_expired",
-    "unsupported_session_resume",
-    "invalid_resume_token",
-    "session_resume_conflict",
-    "runtime_touch_unsupported",
-    "unsupported_response_modality",
-    "stale_fence",
-    "not_found",
-    "invalid_argument",
-    "invalid_capability",
-    "timeout",
-    "failed_precondition",
-    "duplex_error",
-    "session_exists",
-]
-SERVER = [
-    "internal_error",
-    "server_vad_initialization_failed",
-    "server_vad_inference_failed",
-    "server_vad_unavailable",
-    "runtime_resume_failed",
-    "runtime_resume_unsupported",
-    "runtime_touch_failed",
-    "runtime_open_failed",
-    "runtime_open_unsupported",
-    "runtime_contract_invalid",
-    "runtime_append_failed",
-    "runtime_append_task_failed",
-    "runtime_signal_failed",
-    "runtime_close_failed",
-    "runtime_abort_failed",
-    "runtime_data_plane_stream_failed",
-    "runtime_data_plane_text_without_audio",
-    "runtime_native_stage_role_required",
-    "runtime_native_runner_kv_required",
-    "chat_error",
-    "response_error",
-    "commit_aborted",
-    "log_unavailable",
-    "worker_lost",
-    "context_exhausted",
-]
-RATE_LIMIT = ["input_backpressure", "resource_exhausted", "duplex_session_busy"]
+INVALID_REQUEST = (
+    "bad_event bad_audio config_timeout invalid_json event_too_large unknown_event realtime_input_failed "
+    "invalid_request_error unsupported unsupported_turn_detection server_vad_requires_native_duplex "
+    "server_vad_manual_commit_unsupported unsupported_audio_format invalid_video_frames "
+    "unsupported_ref_audio_path ref_audio_required model_update_unsupported voice_update_after_audio_unsupported "
+    "ref_audio_update_unsupported native_duplex_mode_update_unsupported instructions_update_unsupported "
+    "session_update_aborted invalid_duplex_runtime_config unsupported_nemotron_duplex_mode "
+    "native_text_append_unsupported input_audio_buffer_empty response_already_active response_not_active "
+    "response_create_without_input unsupported_native_response_options barge_in_unsupported missing_item_id "
+    "item_not_found invalid_function_call_output playback_item_mismatch playback_item_not_found "
+    "playback_ack_too_late invalid_event_ack invalid_session_resume session_resume_expired "
+    "unsupported_session_resume invalid_resume_token session_resume_conflict runtime_touch_unsupported "
+    "unsupported_response_modality stale_fence not_found invalid_argument invalid_capability timeout "
+    "failed_precondition duplex_error session_exists"
+)
+SERVER = (
+    "internal_error server_vad_initialization_failed server_vad_inference_failed server_vad_unavailable "
+    "runtime_resume_failed runtime_resume_unsupported runtime_touch_failed runtime_open_failed "
+    "runtime_open_unsupported runtime_contract_invalid runtime_append_failed runtime_append_task_failed "
+    "runtime_signal_failed runtime_close_failed runtime_abort_failed runtime_data_plane_stream_failed "
+    "runtime_data_plane_text_without_audio runtime_native_stage_role_required runtime_native_runner_kv_required "
+    "chat_error response_error commit_aborted log_unavailable worker_lost context_exhausted"
+)
+RATE_LIMIT = "input_backpressure resource_exhausted duplex_session_busy"
 
 
 def test_the_table_holds_every_code_of_the_contract_and_four_of_our_own() -> None:
-    assert set(ERRORS) == {*INVALID_REQUEST, *SERVER, *RATE_LIMIT}
+    assert set(ERRORS) == set(f"{INVALID_REQUEST} {SERVER} {RATE_LIMIT}".split())
     assert {"log_unavailable", "worker_lost", "context_exhausted", "session_exists"} == EXTENSION_CODES
 
 
@@ -109,8 +50,8 @@ def test_the_table_holds_every_code_of_the_contract_and_four_of_our_own() -> Non
     ],
     ids=["invalid_request_error", "server_error", "rate_limit_error"],
 )
-def test_every_code_has_its_class_and_fault(codes: list[str], error_type: str, fault: str) -> None:
-    assert {(ERRORS[code].type, ERRORS[code].fault) for code in codes} == {(error_type, fault)}
+def test_every_code_has_its_class_and_fault(codes: str, error_type: str, fault: str) -> None:
+    assert {(ERRORS[code].type, ERRORS[code].fault) for code in codes.split()} == {(error_type, fault)}
 
 
 def test_a_row_is_filed_under_its_own_code() -> None:

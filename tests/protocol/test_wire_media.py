@@ -50,8 +50,8 @@ def test_the_usual_liberties_are_accepted(text: str, data: bytes) -> None:
         "A",
         "AAECA",
         "AA*C",
-        "AAÉC",
-        "АAEC",
+        "AA\u00c9C",
+        "\u0410AEC",
         "AA\x00C",
         "+/-_",
         "data:audio/wav,AAEC",
@@ -60,7 +60,7 @@ def test_the_usual_liberties_are_accepted(text: str, data: bytes) -> None:
     ],
 )
 def test_anything_else_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=""):
+    with pytest.raises(ValueError, match=r"base64|alphabets|ASCII"):
         decode_base64(text)
 
 

@@ -43,8 +43,14 @@ class Floor:
         self._output_rate_hz = output_rate_hz
         self._turns = 0
         self._closed = False
+        self._played_until_s = 0.0
         self.epoch = 0
         self.answer: Answer | None = None
+
+    @property
+    def is_heard(self) -> bool:
+        """True while an answer is open, or while its last audio, sent ahead, is still being played."""
+        return self.answer is not None or self._now_s() < self._played_until_s
 
     def adopt(self, epoch: int) -> None:
         """Take the epoch of a request; it never goes down. An answer of an older epoch is cut, silently."""
@@ -85,6 +91,8 @@ class Floor:
     def stop(self, epoch: int) -> Answer | None:
         """Obey an interruption: silently end an answer older than ``epoch`` and adopt it. Returns what was cut."""
         before = self.answer
+        if epoch > self.epoch:
+            self._played_until_s = 0.0
         self.adopt(epoch)
         return before if before is not self.answer else None
 
@@ -159,6 +167,7 @@ class Answer:
         """The answer is complete."""
         self._hold()
         self._floor.answer = None
+        self._floor._played_until_s = self._plays_until_s()
         self._floor.report(
             ModelFinished(epoch=self.epoch, turn=self.turn, input_tokens=input_tokens, output_tokens=output_tokens)
         )
@@ -173,6 +182,11 @@ class Answer:
     def is_open(self) -> bool:
         """True while this answer holds the floor."""
         return self._floor.answer is self
+
+    def _plays_until_s(self) -> float:
+        if self._began_s is None or self._lead_ms is None:
+            return 0.0
+        return self._began_s + self._samples / self._rate_hz
 
     def _hold(self) -> None:
         if not self.is_open:

@@ -15,7 +15,7 @@ local refused = refusal(head, incarnation, 'fence', fence)
 if refused then return refused end
 
 redis.call('HSET', head, 'state', 'closed', 'reason', reason, 'attached_until', 0,
-  'closed_input', last_input_of(input), 'closed_seq', seqs_of(output, h[5]))
+  'closed_input', last_input_of(input), 'closed_seq', (seqs_of(output, h[5])))
 local attachment_over, claim_over = (tonumber(h[4]) + 1) .. '-0', (tonumber(h[3]) + 1) .. '-0'
 fence_off(input, attachment_over)
 fence_off(input_audio, attachment_over)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from msgspec import UNSET, UnsetType
+
 from ...protocol import (
     AudioTextMark,
     ContentPart,
     Frame,
     ResponseObject,
     StatusDetails,
+    Usage,
     frames,
 )
 from .. import events
@@ -44,7 +47,7 @@ def _started(before: Session, fact: events.ResponseStarted, after: Session, audi
         modalities=list(live.modalities),
         metadata={**(live.metadata or {}), "duplex_event": raw},
     )
-    wire, place = wire_item(after, item), item.previous_item_id
+    wire, place = wire_item(item), item.previous_item_id
     made: list[Frame] = [
         frames.ResponseCreated(response_id=live.id, response=response),
         frames.ConversationItemAdded(previous_item_id=place, item=wire),
@@ -137,7 +140,7 @@ def _finished(before: Session, fact: events.ResponseFinished, after: Session, au
     if fact.cleared_output:
         made.append(frames.OutputAudioBufferCleared(response_id=live.id))
     made += _parts_done(after, live, item)
-    wire = wire_item(after, item)
+    wire = wire_item(item)
     made += [
         frames.ResponseOutputItemDone(response_id=live.id, item=wire),
         frames.ConversationItemDone(previous_item_id=item.previous_item_id, item=wire),
@@ -158,7 +161,7 @@ def _parts_done(after: Session, live: Response, item: Item) -> list[Frame]:
             made.append(frames.ResponseOutputAudioDone(**at))
         if item.transcript:
             made.append(frames.ResponseOutputAudioTranscriptDone(**at, transcript=item.transcript))
-        part = ContentPart(type="audio", transcript=shown_transcript(after, item))
+        part = ContentPart(type="audio", transcript=shown_transcript(item))
         made.append(frames.ResponseContentPartDone(**at, part=part))
     if "text" in live.parts:
         at = {**place, "content_index": _numbered(live, "text")}
@@ -189,17 +192,26 @@ def _ended(after: Session, live: Response, item: Item, fact: events.ResponseFini
         id=live.id,
         status=fact.status,
         status_details=details,
-        output=[wire_item(after, item)],
+        output=[wire_item(item)],
         modalities=list(live.modalities),
+        usage=_usage(fact),
         metadata={**(live.metadata or {}), **raw},
     )
+
+
+def _usage(fact: events.ResponseFinished) -> Usage | UnsetType:
+    """Token counts, where the model has them."""
+    if fact.input_tokens is None and fact.output_tokens is None:
+        return UNSET
+    read, written = fact.input_tokens or 0, fact.output_tokens or 0
+    return Usage(total_tokens=read + written, input_tokens=read, output_tokens=written)
 
 
 def _function_called(before: Session, fact: events.FunctionCalled, after: Session, audio: bytes) -> list[Frame]:
     item = after.item(fact.item_id)
     if item is None:
         return []
-    wire, place = wire_item(after, item), item.previous_item_id
+    wire, place = wire_item(item), item.previous_item_id
     raw: dict[str, object] = {
         "type": "function_call.done",
         "session_id": after.id,

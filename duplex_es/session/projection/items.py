@@ -5,10 +5,10 @@ from __future__ import annotations
 from ...protocol import AudioTextMark, ContentPart
 from ...protocol import Item as WireItem
 from ..playback import heard_ms, heard_text
-from ..state import Item, Session
+from ..state import Item
 
 
-def wire_item(session: Session, item: Item) -> WireItem:
+def wire_item(item: Item) -> WireItem:
     """``item`` as a ``realtime.item``, its transcript cut to what was heard where it was cut short."""
     if item.type == "function_call":
         return WireItem(
@@ -35,16 +35,16 @@ def wire_item(session: Session, item: Item) -> WireItem:
         type="message",
         role=item.role,
         status=item.status,
-        content=content(session, item),
+        content=content(item),
     )
 
 
-def content(session: Session, item: Item) -> list[ContentPart]:
+def content(item: Item) -> list[ContentPart]:
     """The content parts of a message; empty for an answer that has not said anything yet."""
     if item.response_id is None:
         return [_written(item)]
     parts: list[ContentPart] = []
-    transcript = shown_transcript(session, item)
+    transcript = shown_transcript(item)
     if item.part == "audio" and (item.ledger.generated_ms > 0 or item.transcript):
         parts.append(
             ContentPart(
@@ -61,15 +61,13 @@ def content(session: Session, item: Item) -> list[ContentPart]:
 
 def _written(item: Item) -> ContentPart:
     if item.part == "audio":
-        if not item.is_speech:
-            return ContentPart(type="input_audio", transcript=item.transcript, is_speech=False)
         return ContentPart(type="input_audio", transcript=item.transcript)
     return ContentPart(type="output_text" if item.role == "assistant" else "input_text", text=item.text)
 
 
-def shown_transcript(session: Session, item: Item) -> str:
+def shown_transcript(item: Item) -> str:
     """The transcript a client is shown: whole, unless the answer was cancelled or truncated."""
     limits = [ms for ms in (item.cap_ms,) if ms is not None]
     if item.status == "cancelled":
-        limits.append(heard_ms(session, item))
+        limits.append(heard_ms(item))
     return heard_text(item, min(limits)) if limits else item.transcript

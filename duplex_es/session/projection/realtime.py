@@ -29,9 +29,10 @@ def project(before: Session, fact: events.Fact, after: Session, audio: bytes = b
 
 
 def error_frame(code: str, message: str, param: str | None, event_id: str | None) -> frames.Error:
-    """An ``error`` frame; absent fields are left out, not null."""
+    """An ``error`` frame; absent fields are left out, not null. A code that is not in the table is ``duplex_error``."""
+    known = ERRORS.get(code, ERRORS["duplex_error"])
     details = {key: value for key, value in (("param", param), ("event_id", event_id)) if value is not None}
-    return frames.Error(error=ErrorBody(type=ERRORS[code].type, code=code, message=message, **details))
+    return frames.Error(error=ErrorBody(type=known.type, code=known.code, message=message, **details))
 
 
 # -- session -------------------------------------------------------------------------------------------------------
@@ -96,7 +97,7 @@ def _committed(before: Session, fact: events.InputCommitted, after: Session, aud
         item_id=item.id,
         response_create_deferred=fact.deferred or UNSET,
     )
-    place, wire = item.previous_item_id, wire_item(after, item)
+    place, wire = item.previous_item_id, wire_item(item)
     made: list[Frame] = [
         frames.ConversationItemAdded(previous_item_id=place, item=wire),
         frames.ConversationItemCreated(previous_item_id=place, item=wire),
@@ -111,7 +112,7 @@ def _transcribed_item(after: Session, item: Item) -> list[Frame]:
         made.append(
             frames.ConversationItemInputAudioTranscriptionCompleted(item_id=item.id, transcript=item.transcript)
         )
-    return [*made, frames.ConversationItemDone(previous_item_id=item.previous_item_id, item=wire_item(after, item))]
+    return [*made, frames.ConversationItemDone(previous_item_id=item.previous_item_id, item=wire_item(item))]
 
 
 def _transcribed(before: Session, fact: events.InputTranscribed, after: Session, audio: bytes) -> list[Frame]:
@@ -181,7 +182,7 @@ def _acknowledged(before: Session, fact: events.PlaybackAcknowledged, after: Ses
 
 
 def _item_created(before: Session, fact: events.ItemCreated, after: Session, audio: bytes) -> list[Frame]:
-    wire, place = wire_item(after, fact.item), fact.item.previous_item_id
+    wire, place = wire_item(fact.item), fact.item.previous_item_id
     return [
         frames.ConversationItemAdded(previous_item_id=place, item=wire),
         frames.ConversationItemCreated(previous_item_id=place, item=wire),
@@ -190,7 +191,7 @@ def _item_created(before: Session, fact: events.ItemCreated, after: Session, aud
 
 
 def _item_retrieved(before: Session, fact: events.ItemRetrieved, after: Session, audio: bytes) -> list[Frame]:
-    return [frames.ConversationItemRetrieved(item=wire_item(after, fact.item))]
+    return [frames.ConversationItemRetrieved(item=wire_item(fact.item))]
 
 
 def _item_deleted(before: Session, fact: events.ItemDeleted, after: Session, audio: bytes) -> list[Frame]:

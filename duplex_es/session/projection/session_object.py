@@ -46,13 +46,23 @@ def session_object(session: Session) -> dict[str, object]:
 
 
 def _audio(session: Session, settings: Settings) -> dict[str, object]:
-    """The GA spelling of the two formats, from the same settings."""
+    """The GA spelling of what is in force, on top of what else the client wrote into its ``audio`` block."""
     out_hz = settings.output_rate_hz or (session.info.output_rate_hz if session.info else 24_000)
     audio_in: dict[str, object] = {
         "format": AudioFormat(settings.input_format, settings.input_rate_hz).to_wire(),
         "sample_rate_hz": settings.input_rate_hz,
     }
-    if settings.turn_detection is not None:
+    if settings.turn_detection is not None or "turn_detection" in _mapping(settings.audio.get("input")):
         audio_in["turn_detection"] = settings.turn_detection
     audio_out: dict[str, object] = {"format": AudioFormat(settings.output_format, out_hz).to_wire()}
-    return {"input": audio_in, "output": audio_out}
+    if settings.voice is not None:
+        audio_out["voice"] = settings.voice
+    return {
+        **settings.audio,
+        "input": {**_mapping(settings.audio.get("input")), **audio_in},
+        "output": {**_mapping(settings.audio.get("output")), **audio_out},
+    }
+
+
+def _mapping(said: object) -> dict[str, object]:
+    return said if isinstance(said, dict) else {}

@@ -64,6 +64,10 @@ class Whisper:
         )
         self._words = _Words(folder / "tokenizer.json")
 
+    def warm_up(self) -> None:
+        """Hear one second of silence, so that the first caller waits no longer than the second."""
+        self._listen(np.zeros(RATE_HZ, np.float32), 1 + PADDING_S, TOKENS_SPARE)
+
     def transcribe(self, samples: Floats) -> Heard:
         """The words in (samples,) float32 at 16 kHz. Longer than 20 s is cut at its quietest moments and joined."""
         heard = [self._piece(piece) for piece in pieces(samples)]

@@ -5,28 +5,35 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-_ONES = (
+_UNDER_TWENTY = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
     "seventeen eighteen nineteen"
-).split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
-_SMALL = {word: n for n, word in enumerate(_ONES)} | {word: 10 * n for n, word in enumerate(_TENS, 2)}
+)
+_ROUND = "twenty thirty forty fifty sixty seventy eighty ninety"
+_SMALL = {word: n for n, word in enumerate(_UNDER_TWENTY.split())} | {
+    word: 10 * n for n, word in enumerate(_ROUND.split(), 2)
+}
 _SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9}
 
-_TOKEN = re.compile(r"\d[\d,]*(?:\.\d+)?|\.\d+|[^\W\d_]+(?:'[^\W\d_]+)*|[+*/×÷=%^−-]", re.UNICODE)
+_TOKEN = re.compile(r"\d[\d,]*(?:\.\d+)?|\.\d+|[^\W\d_]+(?:'[^\W\d_]+)*|[+*/\u00d7\u00f7=%^\u2212-]", re.UNICODE)
 
 Token = str | Fraction
 
 
 def tokens_of(text: str) -> list[Token]:
     """Words in lower case, operators, and every number, spelled or written, as one exact fraction."""
-    words = [match.group() for match in _TOKEN.finditer(text.lower().replace("’", "'"))]
+    words: list[str] = [match.group() for match in _TOKEN.finditer(text.lower().replace("\u2019", "'"))]
     tokens: list[Token] = []
     at = 0
     while at < len(words):
         value, used = _spelled(words, at)
         if used:
             tokens.append(value)
+        elif words[at] in _SCALES:  # "3 million", "a hundred"
+            before = tokens[-1] if tokens else ""
+            if isinstance(before, Fraction) or before == "a":
+                tokens.pop()
+            tokens.append((before if isinstance(before, Fraction) else Fraction(1)) * _SCALES[words[at]])
         elif words[at][0].isdigit() or words[at][0] == ".":
             tokens.append(Fraction(words[at].replace(",", "")))
         else:
@@ -41,16 +48,18 @@ def numbers_in(text: str) -> list[Fraction]:
     tokens = tokens_of(text)
     for at, token in enumerate(tokens):
         if isinstance(token, Fraction):
-            signed = at > 0 and tokens[at - 1] in {"-", "−"} and (at == 1 or isinstance(tokens[at - 2], str))
+            signed = at > 0 and tokens[at - 1] in {"-", "\u2212"} and (at == 1 or isinstance(tokens[at - 2], str))
             found.append(-token if signed else token)
     return found
 
 
 def say_number(value: Fraction) -> str:
-    """Digits as a voice reads them well: whole numbers whole, others rounded to four places."""
+    """Digits as a voice reads them well: whole numbers whole, others rounded to four places, "minus" in a word."""
+    if value < 0:
+        return f"minus {say_number(-value)}"
     if value.denominator == 1:
-        return f"{value.numerator:,}" if abs(value) >= 10_000 else str(value.numerator)
-    text = f"{float(value):,.4f}" if abs(value) >= Fraction(1, 100) else f"{float(value):.3g}"
+        return f"{value.numerator:,}" if value >= 10_000 else str(value.numerator)
+    text = f"{float(value):,.4f}" if value >= Fraction(1, 100) else f"{float(value):.3g}"
     return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
 
 
@@ -62,7 +71,7 @@ def _spelled(words: list[str], at: int) -> tuple[Fraction, int]:
         if word in _SMALL and _joins(last, _SMALL[word]):
             last = _SMALL[word]
             group += last
-        elif word in _SCALES and (last is not None or word != "thousand") and (used or False):
+        elif word in _SCALES and used:
             group = max(group, 1) * _SCALES[word]
             if word != "hundred":
                 total, group = total + group, 0

@@ -9,7 +9,7 @@ from datetime import datetime
 
 @dataclass(slots=True)
 class Line:
-    """One line of the conversation so far; ``role`` as in ``HistoryItem``. An assistant line with ``call_id`` is a call."""
+    """One line of the conversation so far; ``role`` as in ``HistoryItem``. Assistant and ``call_id``: it is a call."""
 
     role: str
     text: str

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 LONGEST = 220
-_END = re.compile(r"[.!?…]+[\"'”’)\]]*\s+|\n+\s*")
-_SHORT_FORMS = frozenset("mr mrs ms dr prof st vs etc no jr sr e.g i.e".split())
+_END = re.compile(r"[.!?…]+[\"'\u201d\u2019)\]]*\s+|\n+\s*")
+_SHORT_FORMS = frozenset(["mr", "mrs", "ms", "dr", "prof", "st", "vs", "etc", "no", "jr", "sr", "e.g", "i.e"])
 
 
 def split_sentences(text: str) -> list[str]:

@@ -1,0 +1,230 @@
+"""One subscriber connection per node: many channels, confirmed subscriptions, and a probe for silence.
+
+A pub/sub connection can look healthy and be deaf. One that was silent for a while publishes to a channel of its own;
+when that does not come back in time, twice, the connection is replaced. After every reconnect each listener is told
+that it may have missed something.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import secrets
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from redis.asyncio.connection import AbstractConnection
+from redis.exceptions import RedisError, ResponseError
+
+from .connections import Broken, Command, ConnectionFactory, Link, Reply, pack
+from .errors import LogError, LogUnavailable
+from .keys import probe_channel
+from .lanes import Backoff
+from .scripts import refused
+from .settings import LogSettings
+
+CHANNELS_PER_COMMAND = 256
+
+
+class Listener(Protocol):
+    """Hears a channel. Both methods return at once; neither raises."""
+
+    def received(self, data: bytes) -> None:
+        """A notification arrived."""
+
+    def resumed(self) -> None:
+        """The subscription was interrupted and holds again; notifications may be lost."""
+
+
+@dataclass(slots=True)
+class _Channel:
+    listeners: list[Listener] = field(default_factory=list)
+    confirmed: bool = False
+    interrupted: bool = False
+    waiters: list[asyncio.Future[None]] = field(default_factory=list)
+
+
+class Subscriber:
+    """Every subscription of this process to one node. ``reconnects`` counts replaced connections."""
+
+    def __init__(self, connect: ConnectionFactory, settings: LogSettings, verbs: tuple[str, str, str]) -> None:
+        """``verbs`` are how to subscribe, unsubscribe and publish: sharded or not."""
+        self._link = Link(connect, "subscribe", settings)
+        self._settings = settings
+        self._subscribe, self._unsubscribe, self._publish = verbs
+        self._channels: dict[bytes, _Channel] = {}
+        self._outbox: list[Command] = []
+        self._unanswered: Counter[bytes] = Counter()
+        self._wake = asyncio.Event()
+        self._probe = probe_channel(secrets.token_hex(8)).encode()
+        self._heard = 0.0
+        self._misses = 0
+        self._answered = False
+        self._task: asyncio.Task[None] | None = None
+        self.reconnects = 0
+
+    async def subscribe(self, name: str, listener: Listener) -> None:
+        """Return once the store confirmed that ``listener`` hears what is published from now on.
+
+        Raises: LogUnavailable, ConfigurationError.
+        """
+        key = name.encode()
+        channel = self._channels.get(key)
+        if channel is None:
+            channel = self._channels[key] = _Channel()
+            self._send((self._subscribe, key))
+        channel.listeners.append(listener)
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._serve(), name="duplex-es-subscriber")
+        if channel.confirmed:
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        channel.waiters.append(waiter)
+        try:
+            async with asyncio.timeout(self._settings.append_timeout_s):
+                await waiter
+        except TimeoutError:
+            self.unsubscribe(name, listener)
+            raise LogUnavailable(f"the subscription to {name} was not confirmed in time") from None
+        except BaseException:
+            self.unsubscribe(name, listener)
+            raise
+
+    def unsubscribe(self, name: str, listener: Listener) -> None:
+        """``listener`` hears nothing of this channel any more. Idempotent."""
+        channel = self._channels.get(name.encode())
+        if channel is None or listener not in channel.listeners:
+            return
+        channel.listeners.remove(listener)
+        if not channel.listeners:
+            del self._channels[name.encode()]
+            self._send((self._unsubscribe, name.encode()))
+
+    async def close(self) -> None:
+        """Stop, and close the connection."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        await self._link.close()
+
+    # -- the tasks that own the connection -------------------------------------------------------------------------
+
+    def _send(self, command: Command) -> None:
+        self._outbox.append(command)
+        self._wake.set()
+
+    async def _serve(self) -> None:
+        backoff = Backoff()
+        try:
+            while True:
+                try:
+                    await self._serve_connection()
+                except* (Broken, RedisError, OSError):
+                    self.reconnects += 1
+                except* LogError as refusals:
+                    self._fail_waiters(refusals.exceptions[0])
+                await self._link.close()
+                if self._answered:
+                    backoff.reset()
+                await backoff.pause()
+        finally:
+            self._fail_waiters(LogUnavailable("the log is closed"))
+
+    async def _serve_connection(self) -> None:
+        for channel in self._channels.values():
+            channel.interrupted = channel.interrupted or channel.confirmed
+            channel.confirmed = False
+        self._misses, self._answered = 0, False
+        connection = await self._link.ensure()
+        # redis-py's own handler formats every message for a debug log that nobody reads.
+        connection._parser.set_pubsub_push_handler(_as_it_is)  # type: ignore[attr-defined]
+        self._heard = asyncio.get_running_loop().time()
+        self._unanswered.clear()
+        names = [self._probe, *self._channels]
+        self._outbox = [
+            (self._subscribe, *names[n : n + CHANNELS_PER_COMMAND]) for n in range(0, len(names), CHANNELS_PER_COMMAND)
+        ]
+        self._wake.set()
+        async with asyncio.TaskGroup() as both:
+            both.create_task(self._read(connection))
+            both.create_task(self._write(connection))
+
+    async def _read(self, connection: AbstractConnection) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                reply = await connection.read_response(push_request=True, timeout=math.inf)
+            except ResponseError as refusal:
+                raise refused(refusal) from refusal
+            self._heard, self._misses, self._answered = loop.time(), 0, True
+            if isinstance(reply, list) and len(reply) == 3:
+                self._take(reply)
+
+    def _take(self, reply: list[Reply]) -> None:
+        kind, name, data = reply
+        channel = self._channels.get(name)
+        if kind in (b"message", b"smessage"):
+            for listener in channel.listeners if channel else ():
+                listener.received(data)
+        elif kind in (b"subscribe", b"ssubscribe"):
+            self._unanswered[name] -= 1
+            # A channel that was left and joined again in a hurry is confirmed by the last answer only.
+            if channel and self._unanswered[name] <= 0:
+                self._confirm(channel)
+
+    @staticmethod
+    def _confirm(channel: _Channel) -> None:
+        channel.confirmed = True
+        waiters, channel.waiters = channel.waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        if channel.interrupted:
+            channel.interrupted = False
+            for listener in list(channel.listeners):
+                listener.resumed()
+
+    async def _write(self, connection: AbstractConnection) -> None:
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._patience_s()):
+                    await self._wake.wait()
+            self._wake.clear()
+            commands, self._outbox = self._outbox, []
+            if not commands:
+                if not self._misses and self._patience_s() > 0:
+                    continue
+                if self._misses == 2:
+                    raise Broken("the subscription is deaf", [])
+                self._misses += 1
+                commands = [(self._publish, self._probe, b"")]
+            self._count(commands)
+            async with asyncio.timeout(self._settings.socket_timeout_s):
+                await connection.send_packed_command(pack(commands), check_health=False)
+
+    def _patience_s(self) -> float:
+        """How long to listen before the next probe; short once one went unanswered."""
+        if self._misses:
+            return self._settings.socket_timeout_s
+        return self._heard + self._settings.probe_interval_s - asyncio.get_running_loop().time()
+
+    def _count(self, commands: Sequence[Command]) -> None:
+        for verb, *names in commands:
+            if verb == self._subscribe:
+                self._unanswered.update(names)  # type: ignore[arg-type]
+
+    def _fail_waiters(self, error: BaseException) -> None:
+        for channel in self._channels.values():
+            for waiter in channel.waiters:
+                if not waiter.done():
+                    waiter.set_exception(error)
+            channel.waiters.clear()
+
+
+async def _as_it_is(reply: Reply) -> Reply:
+    return reply

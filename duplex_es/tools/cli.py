@@ -1,0 +1,143 @@
+"""The argument tree of ``duplex-es``; every subcommand is one module with a ``run``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from .. import __version__
+from . import demo, models, sessions, show, talk, up
+from .errors import ToolError
+from .lifetime import INTERRUPTED, run_interruptible
+
+DEFAULT_PORT = 8099
+DEFAULT_URL = f"ws://127.0.0.1:{DEFAULT_PORT}/v1/realtime"
+DEFAULT_MODEL = "cascade"
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole tree. Each leaf sets ``run`` to its coroutine function and ``interrupted`` to its code for Ctrl-C."""
+    parser = argparse.ArgumentParser(
+        prog="duplex-es", description="Full-duplex voice sessions, kept in an event log: run, talk, look."
+    )
+    parser.add_argument("--version", action="version", version=f"duplex-es {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    _add_up(commands)
+    _add_talk(commands)
+    _add_demo(commands)
+    _add_log(commands)
+    _add_sessions(commands)
+    _add_models(commands)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; its exit code. Trouble is one line on stderr and code 1."""
+    args = build_parser().parse_args(arguments)
+    try:
+        code = run_interruptible(args.run(args))
+    except ToolError as error:
+        print(f"duplex-es: {error}", file=sys.stderr)
+        return 1
+    return args.interrupted if code == INTERRUPTED else code
+
+
+Commands = argparse._SubParsersAction
+
+
+def _leaf(commands: Commands[argparse.ArgumentParser], name: str, text: str) -> argparse.ArgumentParser:
+    leaf = commands.add_parser(
+        name, help=text, description=text, formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
+    leaf.set_defaults(interrupted=INTERRUPTED)
+    return leaf
+
+
+def _add_up(commands: Commands[argparse.ArgumentParser]) -> None:
+    leaf = _leaf(commands, "up", "run a store, gateways and workers on this machine until Ctrl-C")
+    leaf.set_defaults(run=up.run, interrupted=0)
+    leaf.add_argument("--gateways", type=_positive, default=1, help="gateways; they listen on PORT, PORT+1, ...")
+    leaf.add_argument("--workers", type=_positive, default=1, help="workers")
+    leaf.add_argument("--model", default=DEFAULT_MODEL, help="the model of every worker")
+    leaf.add_argument("--slots", type=_positive, default=8, help="sessions that one worker takes at a time")
+    leaf.add_argument("--host", default="127.0.0.1", help="address the gateways listen on")
+    leaf.add_argument("--port", type=int, default=DEFAULT_PORT, help="first gateway's port; 0 for any free ones")
+    leaf.add_argument("--redis-url", default=None, help="use this Redis or Valkey instead of an embedded one")
+    leaf.add_argument(
+        "--log-level", default="info", choices=("debug", "info", "warning", "error"), help="how much is logged"
+    )
+    leaf.add_argument("--chat-url", default=None, help="an OpenAI-compatible chat server that writes cascade's answers")
+    leaf.add_argument(
+        "--worker-option", action="append", default=[], metavar="FLAG", help="one more argument for every worker"
+    )
+
+
+def _add_talk(commands: Commands[argparse.ArgumentParser]) -> None:
+    leaf = _leaf(commands, "talk", "ask a running service a recorded question and keep the answer")
+    leaf.set_defaults(run=talk.run)
+    leaf.add_argument(
+        "url", nargs="*", default=[DEFAULT_URL], metavar="URL", help="gateways of one service, tried in order"
+    )
+    leaf.add_argument("--wav", type=Path, required=True, help="the question: 16-bit PCM")
+    leaf.add_argument(
+        "--out", type=Path, default=Path("out/talk"), help="folder for answer.wav, transcript.txt, events.jsonl"
+    )
+    leaf.add_argument("--model", default=DEFAULT_MODEL, help="the model to ask")
+    leaf.add_argument("--instructions", default=None, help="what the model should keep in mind")
+    leaf.add_argument("--commit", action="store_true", help="end the turn explicitly, for a model that cannot hear it")
+    leaf.add_argument("--timeout-s", type=float, default=30.0, help="seconds to wait for the answer after the question")
+
+
+def _add_demo(commands: Commands[argparse.ArgumentParser]) -> None:
+    leaf = _leaf(
+        commands, "demo", "a spoken question through two gateways, answered, transcribed back and shown in the log"
+    )
+    leaf.set_defaults(run=demo.run)
+    leaf.add_argument("--wav", type=Path, default=demo.QUESTION, help="the question: 16-bit PCM")
+    leaf.add_argument(
+        "--out", type=Path, default=Path("out/demo"), help="folder for answer.wav, transcript.txt, events.jsonl"
+    )
+    leaf.add_argument("--model", default=DEFAULT_MODEL, help="the model to ask")
+    leaf.add_argument("--redis-url", default=None, help="use this Redis or Valkey instead of an embedded one")
+    leaf.add_argument("--timeout-s", type=float, default=30.0, help="seconds to wait for each answer")
+
+
+def _add_log(commands: Commands[argparse.ArgumentParser]) -> None:
+    group = commands.add_parser("log", help="read what the log holds", description="read what the log holds")
+    leaves = group.add_subparsers(metavar="COMMAND", required=True)
+    leaf = _leaf(leaves, "show", "one session's records in readable lines, both streams merged by time")
+    leaf.set_defaults(run=show.run)
+    leaf.add_argument("session", metavar="SESSION", help="the session's id")
+    leaf.add_argument("--all", action="store_true", help="show every append by itself instead of folding runs")
+    _add_store(leaf)
+
+
+def _add_sessions(commands: Commands[argparse.ArgumentParser]) -> None:
+    leaf = _leaf(commands, "sessions", "every session the store knows, and where it stands")
+    leaf.set_defaults(run=sessions.run)
+    _add_store(leaf)
+
+
+def _add_models(commands: Commands[argparse.ArgumentParser]) -> None:
+    leaf = _leaf(commands, "models", "the models installed here, or those a running service offers")
+    leaf.set_defaults(run=models.run)
+    leaf.add_argument("url", nargs="?", default=None, metavar="URL", help="a gateway to ask instead of this Python")
+
+
+def _add_store(leaf: argparse.ArgumentParser) -> None:
+    default = os.environ.get("DUPLEX_ES_REDIS_URL", "redis://127.0.0.1:6379/0")
+    leaf.add_argument("--redis-url", default=default, help="the store (DUPLEX_ES_REDIS_URL)")
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("at least 1 is needed")
+    return number
+
+
+if __name__ == "__main__":
+    sys.exit(main())

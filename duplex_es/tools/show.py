@@ -1,0 +1,58 @@
+"""``duplex-es log show``: a session's whole log, readable, both streams merged by time."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from ..log.api import Head, SessionLog
+from ..log.errors import LogUnavailable, SessionUnknown
+from ..log.opening import open_log
+from .console import Console
+from .errors import ToolError
+from .records import Line, read_lines
+from .render import render
+
+
+@asynccontextmanager
+async def opened(redis_url: str) -> AsyncIterator[SessionLog]:
+    """A connected log, closed at the end. Raises: ToolError when the store cannot be reached."""
+    try:
+        log = open_log(redis_url)
+    except ValueError as error:
+        raise ToolError(f"{redis_url}: {error}") from error
+    try:
+        await log.connect()
+        yield log
+    except LogUnavailable as error:
+        raise ToolError(f"the store at {redis_url} does not answer: {error}") from error
+    finally:
+        await log.close_connections()
+
+
+async def read_session(log: SessionLog, session_id: str) -> tuple[Head, list[Line]]:
+    """Where the session stands, and its records. Raises: ToolError when there is no such session."""
+    try:
+        head = await log.head(session_id)
+        return head, await read_lines(log, head.ref, first_seq=head.first_seq)
+    except SessionUnknown as error:
+        raise ToolError(f"no session {session_id!r} in this store") from error
+
+
+def summary(head: Head) -> str:
+    """One line about a session."""
+    attached = f"socket {head.generation} on {head.gateway}" if head.attached else "no socket"
+    claimed = f"claim {head.fence} of {head.worker}" if head.fence else "no worker yet"
+    return f"{head.ref.session_id} #{head.ref.incarnation}: {head.state}, {head.model}, {attached}, {claimed}"
+
+
+async def run(args: argparse.Namespace) -> int:
+    """The exit code of ``duplex-es log show``."""
+    console = Console()
+    async with opened(args.redis_url) as log:
+        head, lines = await read_session(log, args.session)
+    console.line(summary(head))
+    for text in render(lines, folds=not args.all):
+        console.line(text)
+    return 0

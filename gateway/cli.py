@@ -1,0 +1,34 @@
+"""The program ``duplex-es-gateway``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from duplex_es.log.opening import open_log
+
+from . import logs
+from .server import GatewayServer
+from .service import Service
+from .settings import PROGRAM, read_settings
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one gateway until SIGTERM or SIGINT; returns 0 after a drained stop.
+
+    Exits with 2 for settings that cannot be, with 3 when the port is taken.
+    """
+    settings = read_settings(sys.argv[1:] if arguments is None else arguments, os.environ)
+    logs.configure(settings.log_format, settings.log_level)
+    try:
+        log = open_log(settings.redis_url)
+    except ValueError as error:
+        print(f"{PROGRAM}: --redis-url: {error}", file=sys.stderr)
+        return 2
+    GatewayServer(Service(settings, log)).run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

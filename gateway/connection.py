@@ -1,0 +1,226 @@
+"""One socket that holds a session: its two directions side by side, and what happens at its end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+from duplex_es.log.api import Attachment, Follower
+from duplex_es.log.errors import Fenced, LogError, SessionUnknown
+from duplex_es.protocol import ERRORS, CloseSession, OpeningAnswer, ProtocolError, RecordUnreadable, RefuseCommand, Said
+
+from . import edge, endings
+from .acknowledging import Acknowledger
+from .downlink import Downlink, SocketLost
+from .endings import Ending
+from .peer import Peer
+from .service import Service
+from .uplink import LAST_WORDS_S, Uplink
+from .writer import InputWriter
+
+_log = logging.getLogger(__name__)
+
+
+class Connection:
+    """Holds ``attachment`` for one peer, from the attach to the detach. Run it once.
+
+    ``token`` is the secret this socket's client resumes with; it leaves in the first frame and nowhere else.
+    ``after_seq`` is the last frame the client has, ``head_seq`` the last one there was at the attach.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        peer: Peer,
+        attachment: Attachment,
+        follower: Follower,
+        *,
+        token: str,
+        dialect: str,
+        after_seq: int = 0,
+        head_seq: int = 0,
+    ) -> None:
+        self._service = service
+        self._peer = peer
+        self._attachment = attachment
+        self._token = token
+        self._head_seq = head_seq
+        self._welcomed = False
+        self._fate: asyncio.Future[Ending | LogError] = asyncio.get_running_loop().create_future()
+        self._farewells: set[asyncio.Task[bool]] = set()
+        self._writer = InputWriter(service.log, attachment)
+        self._downlink = Downlink(peer, follower, attachment, dialect, after_seq)
+        self._acknowledger = Acknowledger(service.log, attachment, self._known_seq)
+        self._uplink = Uplink(
+            peer,
+            self._writer,
+            self._acknowledger,
+            first_frame=self._confirm,
+            max_event_bytes=service.settings.max_event_bytes,
+        )
+
+    # -- the two ways to begin -------------------------------------------------------------------------------------
+
+    async def open(self, inputs: Sequence[Said]) -> None:
+        """Write the session's first ``inputs``, wait for its worker, and serve it until the socket or it ends."""
+        await self._serve(self._speak_first(), inputs)
+
+    async def resume(self) -> None:
+        """Tell the peer that it holds the session again, and serve it from there."""
+        await self._serve(self._speak_again())
+
+    async def _serve(self, speaking: Coroutine[Any, Any, Ending], inputs: Sequence[Said] = ()) -> None:
+        where = f"session={self._attachment.ref.session_id} generation={self._attachment.generation}"
+        self._service.leases.hold(self._attachment, self._decide)
+        self._service.connections.add(self)
+        try:
+            ending = await self._first_ending(speaking, inputs)
+            _log.info("%s socket ends: code=%d %s", where, ending.code, ending.reason or ending.cause or "closed")
+            await self._peer.close(ending.code, ending.reason, ending.last)
+            await self._leave(ending)
+        finally:
+            self._service.leases.release(self._attachment)
+            self._service.connections.discard(self)
+
+    async def _first_ending(self, speaking: Coroutine[Any, Any, Ending], inputs: Sequence[Said]) -> Ending:
+        try:
+            if inputs:
+                await self._writer.say(*inputs)
+            # The session's own ending goes before that of the socket when both come at once.
+            return await _race(speaking, self._guard(), self._uplink.run(), self._acknowledger.run())
+        except LogError as error:
+            if not isinstance(error, Fenced):
+                _log.warning("session=%s %s: %s", self._attachment.ref.session_id, type(error).__name__, error)
+            return endings.for_log_error(error, self._attachment)
+        except RecordUnreadable as error:
+            _log.error("session=%s output unreadable: %s", self._attachment.ref.session_id, error)
+            return endings.failed()
+        except Exception:
+            _log.exception("session=%s gateway failed", self._attachment.ref.session_id)
+            return endings.failed()
+        finally:
+            speaking.close()
+
+    # -- down ------------------------------------------------------------------------------------------------------
+
+    async def _speak_first(self) -> Ending:
+        limit_s = self._service.settings.opening_timeout_s
+        try:
+            async with asyncio.timeout(limit_s):
+                answer = await self._downlink.opening()
+        except TimeoutError:
+            error = ProtocolError("runtime_open_failed", f"No worker opened the session within {limit_s:g} s; retry.")
+            return endings.refused(error, cause="opening_timeout")
+        if isinstance(answer, Ending):
+            return answer
+        if isinstance(answer.error, RefuseCommand):
+            return endings.refused(_as_error(answer.error))
+        return await self._speak(edge.created_text(_session_of(answer), self._attachment, self._token))
+
+    async def _speak_again(self) -> Ending:
+        return await self._speak(edge.resumed_text(self._attachment, self._token))
+
+    async def _speak(self, welcome: str) -> Ending:
+        try:
+            if not await self._peer.send(welcome):
+                raise SocketLost
+            self._welcomed = True
+            return await self._downlink.run()
+        except SocketLost:
+            # How the socket ended is the uplink's to tell, after what it has read before.
+            return await asyncio.get_running_loop().create_future()
+
+    # -- up --------------------------------------------------------------------------------------------------------
+
+    def _known_seq(self) -> int:
+        return max(self._downlink.last_seq, self._head_seq)
+
+    async def _confirm(self) -> None:
+        """The client spoke after its welcome was sent: it has the new token, so the one it presented may die."""
+        if self._attachment.generation > 1:
+            await self._service.log.confirm(self._attachment)
+
+    # -- from outside ----------------------------------------------------------------------------------------------
+
+    def announce_departure(self, grace_ms: int) -> None:
+        """Tell the client that this socket will close in ``grace_ms``; waits for nothing."""
+        if self._welcomed:
+            task = asyncio.create_task(self._peer.send(edge.going_away_text(self._attachment, grace_ms)))
+            self._farewells.add(task)
+            task.add_done_callback(self._farewells.discard)
+
+    def depart(self) -> None:
+        """End this connection because the gateway stops."""
+        self._decide(endings.STOPPING)
+
+    def _decide(self, fate: Ending | LogError) -> None:
+        if not self._fate.done():
+            self._fate.set_result(fate)
+
+    async def _guard(self) -> Ending:
+        """The ending that somebody else decided on: the leases, or whoever stops the gateway."""
+        fate = await self._fate
+        if isinstance(fate, Ending):
+            return fate
+        if not isinstance(fate, Fenced):
+            raise fate
+        ref = self._attachment.ref
+        head = await self._service.log.head(ref.session_id)
+        if head.ref == ref and head.generation > self._attachment.generation:
+            return endings.replaced(self._attachment)
+        await asyncio.sleep(LAST_WORDS_S)  # It is over: the downlink says it better, if it can.
+        raise SessionUnknown(ref.session_id)
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    async def _leave(self, ending: Ending) -> None:
+        """Say in the log that the socket is gone. A client that never heard of its session cannot come back to it."""
+        for task in self._farewells:
+            task.cancel()
+        if ending.cause is None:
+            return
+        try:
+            await self._acknowledger.flush()
+            await self._uplink.flush()
+            if self._attachment.generation == 1 and not self._welcomed:
+                await self._writer.say(CloseSession())
+            await self._writer.detach(ending.cause)
+        except (Fenced, SessionUnknown):
+            return  # Another socket holds the session, or it is over: what there was to say is said.
+        except LogError as error:
+            _log.warning("session=%s not detached, its lease runs out: %s", self._attachment.ref.session_id, error)
+
+
+async def _race(*contenders: Coroutine[Any, Any, Ending | None]) -> Ending:
+    """The first ending any of them returns; earlier arguments win ties. The others are cancelled and awaited.
+
+    Raises: what the first to fail raised.
+    """
+    tasks = [asyncio.create_task(contender) for contender in contenders]
+    try:
+        running = set(tasks)
+        while running:
+            done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            for task in tasks:
+                if task in done and (ending := task.result()) is not None:
+                    return ending
+        return endings.failed()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _as_error(refusal: RefuseCommand) -> ProtocolError:
+    """The worker's refusal, under a code this build can say."""
+    code = refusal.code if refusal.code in ERRORS else "internal_error"
+    return ProtocolError(code, refusal.message, refusal.param, refusal.event_id)
+
+
+def _session_of(answer: OpeningAnswer) -> dict[str, object]:
+    """The public session object. Raises: RecordUnreadable for an answer that holds neither it nor a refusal."""
+    if not isinstance(answer.session, dict):
+        raise RecordUnreadable("an opening answer without a session")
+    return answer.session

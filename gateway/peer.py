@@ -1,0 +1,82 @@
+"""The client at the other end of a socket: says things, hears things, and may be gone at any moment.
+
+Being gone is an ordinary answer here, never an exception.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+FAREWELL_S = 5.0
+"""How long the last frame and the close may take to leave for a peer that does not read."""
+
+_LOST_CODES = frozenset({1005, 1006, 1011, 1012})
+SUBPROTOCOL = "realtime"
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """The peer said goodbye with ``code``, or its connection was lost."""
+
+    code: int
+
+    @property
+    def said_goodbye(self) -> bool:
+        """Whether the peer itself closed: then it had received what was sent before. A loss proves nothing."""
+        return self.code not in _LOST_CODES
+
+
+class Peer:
+    """One accepted socket. One task receives; any task may send, a frame is never cut by another.
+
+    ``said`` counts the text and binary frames received.
+    """
+
+    def __init__(self, websocket: WebSocket) -> None:
+        self._websocket = websocket
+        self._gone: Gone | None = None
+        self.said = 0
+
+    async def accept(self) -> None:
+        """Complete the upgrade, agreeing to the subprotocol ``realtime`` where it is offered."""
+        offered = self._websocket.scope.get("subprotocols", ())
+        try:
+            await self._websocket.accept(SUBPROTOCOL if SUBPROTOCOL in offered else None)
+        except (WebSocketDisconnect, RuntimeError):
+            self._gone = Gone(1006)
+
+    async def receive(self) -> str | bytes | Gone:
+        """The next frame: text, or bytes for a binary one; ``Gone`` from the end on."""
+        if self._gone is not None:
+            return self._gone
+        message = await self._websocket.receive()
+        if message["type"] == "websocket.disconnect":
+            self._gone = Gone(message.get("code") or 1005)
+            return self._gone
+        self.said += 1
+        text = message.get("text")
+        return text if text is not None else message["bytes"]
+
+    async def send(self, text: str) -> bool:
+        """Send one text frame; returns whether it left. Waits while the peer is slow to read."""
+        return await self._pass_on({"type": "websocket.send", "text": text})
+
+    async def close(self, code: int = 1000, reason: str = "", last: str | None = None) -> None:
+        """Send ``last``, if given, and close; gives up on both when the peer takes nothing for ``FAREWELL_S``."""
+        try:
+            async with asyncio.timeout(FAREWELL_S):
+                if last is None or await self.send(last):
+                    await self._pass_on({"type": "websocket.close", "code": code, "reason": reason})
+        except TimeoutError:
+            self._gone = self._gone or Gone(1006)
+
+    async def _pass_on(self, message: dict[str, object]) -> bool:
+        try:
+            await self._websocket.send(message)
+        except (WebSocketDisconnect, RuntimeError):
+            # Starlette and uvicorn each raise RuntimeError of their own for a socket that is closed already.
+            return False
+        return True

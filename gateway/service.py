@@ -1,0 +1,103 @@
+"""What all sockets of one gateway share: the log, the leases, who is connected, and whether it is stopping."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Protocol
+
+from duplex_es.log.api import SessionLog
+from duplex_es.log.errors import ConfigurationError, LogError, LogUnavailable
+
+from .leases import Leases
+from .settings import Settings
+
+CONNECT_AGAIN_S = 1.0
+PROBE_S = 2.0
+_TICK_S = 0.05
+
+_log = logging.getLogger(__name__)
+
+
+class Departing(Protocol):
+    """A connection, as one who stops the gateway sees it."""
+
+    def announce_departure(self, grace_ms: int) -> None:
+        """Tell the client that this socket will close in ``grace_ms``."""
+
+    def depart(self) -> None:
+        """Close now."""
+
+
+class Service:
+    """One gateway, for as long as it runs. ``fault`` says why the log cannot be used yet, ``None`` once it can."""
+
+    def __init__(self, settings: Settings, log: SessionLog) -> None:
+        self.settings = settings
+        self.log = log
+        self.leases = Leases(log, interval_s=settings.renew_interval_s, patience_s=settings.log_patience_s)
+        self.connections: set[Departing] = set()
+        self.stopping = False
+        self.fault: str | None = "the log is not connected yet"
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Connect the log, as often as it takes, and keep leases alive; give the connections back at the end.
+
+        Enters at once: a gateway without its log answers, and says that it is not ready.
+        """
+        tasks = [asyncio.create_task(self._connect()), asyncio.create_task(self.leases.run())]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self.log.close_connections()
+
+    async def _connect(self) -> None:
+        while True:
+            try:
+                await self.log.connect()
+            except (LogUnavailable, ConfigurationError) as error:
+                self.fault = f"{type(error).__name__}: {error}"
+                _log.warning("not ready: %s", self.fault)
+                await asyncio.sleep(CONNECT_AGAIN_S)
+            else:
+                self.fault = None
+                _log.info("ready: the log answers")
+                return
+
+    async def why_not_ready(self) -> str | None:
+        """Why no socket should be sent here now, ``None`` when it may. Asks the log."""
+        if self.stopping:
+            return "the gateway is stopping"
+        if self.fault is not None:
+            return self.fault
+        try:
+            async with asyncio.timeout(PROBE_S):
+                await self.log.ping()
+        except LogError as error:
+            return f"{type(error).__name__}: {error}"
+        except TimeoutError:
+            return f"the log did not answer within {PROBE_S:g} s"
+        return None
+
+    async def drain(self, hurry: Callable[[], bool] = lambda: False) -> None:
+        """Stop: not ready from now on, tell every client, leave them ``drain_s``, close who is still there.
+
+        Ends early when all have gone or ``hurry`` says so. Sockets that hold no session are not waited for.
+        """
+        self.stopping = True
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + self.settings.drain_s
+        for connection in list(self.connections):
+            connection.announce_departure(int(self.settings.drain_s * 1000))
+        while self.connections and loop.time() < deadline_s and not hurry():
+            await asyncio.sleep(_TICK_S)
+        for connection in list(self.connections):
+            connection.depart()
+        while self.connections and not hurry():
+            await asyncio.sleep(_TICK_S)

@@ -1,0 +1,101 @@
+"""The settings of a gateway: one table that flags, ``DUPLEX_ES_*`` variables and the documentation come from."""
+
+from __future__ import annotations
+
+import argparse
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from duplex_es.protocol import MAX_EVENT_BYTES
+
+PROGRAM = "duplex-es-gateway"
+
+
+def _option(default: object, text: str, *choices: str) -> Any:
+    return field(default=default, metadata={"help": text, "choices": choices or None})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How one gateway runs. Flag ``--redis-url`` and variable ``DUPLEX_ES_REDIS_URL`` name the same setting."""
+
+    host: str = _option("127.0.0.1", "the address to listen on")
+    port: int = _option(8099, "the port to listen on; 0 takes any that is free")
+    redis_url: str = _option("redis://127.0.0.1:6379/0", "where the session log lives")
+    name: str = _option("", "this gateway's name, unique in the fleet; the host and port by default")
+    default_model: str = _option("cascade", "the model of a session that names none")
+    config_timeout_s: float = _option(10.0, "how long a socket may take to say what it wants")
+    opening_timeout_s: float = _option(30.0, "how long a worker may take to open a session")
+    max_event_bytes: int = _option(MAX_EVENT_BYTES, "the largest client event, in bytes of UTF-8")
+    ping_interval_s: float = _option(10.0, "how long after the last pong the next ping goes out")
+    ping_timeout_s: float = _option(18.0, "how long after a ping a peer that says nothing at all counts as gone")
+    renew_interval_s: float = _option(2.0, "how often the leases of all sockets are renewed")
+    log_patience_s: float = _option(10.0, "how long the log may fail to answer before clients are told")
+    drain_s: float = _option(5.0, "how long a stopping gateway leaves its clients to move elsewhere")
+    log_format: str = _option("text", "how log lines look", "text", "json")
+    log_level: str = _option("info", "the least important lines to write", "debug", "info", "warning", "error")
+
+    @property
+    def gateway(self) -> str:
+        """The name this gateway goes by."""
+        return self.name or f"{socket.gethostname()}-{self.port}"
+
+    def complaint(self) -> str | None:
+        """Why these settings cannot work, ``None`` when they can."""
+        if not 0 <= self.port <= 65_535:
+            return f"port must be from 0 to 65535, not {self.port}"
+        if not 1 <= self.max_event_bytes <= MAX_EVENT_BYTES:
+            return f"max_event_bytes must be from 1 to {MAX_EVENT_BYTES}, not {self.max_event_bytes}"
+        for option in fields(self):
+            value = getattr(self, option.name)
+            if option.name.endswith("_s") and not 0 <= value < float("inf"):
+                return f"{option.name} must be a number of seconds, not {value}"
+        return None
+
+
+def variable(name: str) -> str:
+    """The environment variable of the setting ``name``."""
+    return f"DUPLEX_ES_{name.upper()}"
+
+
+def flag(name: str) -> str:
+    """The command-line flag of the setting ``name``."""
+    return f"--{name.replace('_', '-')}"
+
+
+def parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
+    """The command line, with defaults from ``environment``; texts there are read as the flags are."""
+    made = argparse.ArgumentParser(prog=PROGRAM, description="Holds client sockets and carries them to the log.")
+    for option in fields(Settings):
+        made.add_argument(
+            flag(option.name),
+            type=type(option.default),
+            default=environment.get(variable(option.name), option.default),
+            choices=option.metadata["choices"],
+            help=f"{option.metadata['help']} (${variable(option.name)}; default {option.default!r})",
+        )
+    return made
+
+
+def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> Settings:
+    """Settings from flags over variables over defaults. Exits with a usage line for what cannot be."""
+    command_line = parser(environment)
+    settings = Settings(**vars(command_line.parse_args(arguments)))
+    for option in fields(settings):
+        allowed, value = option.metadata["choices"], getattr(settings, option.name)
+        if allowed and value not in allowed:
+            command_line.error(f"{variable(option.name)}: {value!r} is none of {', '.join(allowed)}")
+    if complaint := settings.complaint():
+        command_line.error(complaint)
+    return settings
+
+
+def settings_table() -> str:
+    """Every setting as a Markdown table, for the reference."""
+    rows = ["| flag | variable | default | meaning |", "|---|---|---|---|"]
+    for option in fields(Settings):
+        name, default = option.name, "" if option.default == "" else f"`{option.default}`"
+        rows.append(f"| `{flag(name)}` | `{variable(name)}` | {default} | {option.metadata['help']} |")
+    return "\n".join(rows) + "\n"

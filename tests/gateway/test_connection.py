@@ -1,0 +1,250 @@
+"""How connections end, and what each end leaves in the log."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import pytest
+
+from duplex_es.log.errors import LogUnavailable
+from duplex_es.log.memory import MemoryLog
+from duplex_es.protocol import SessionClosed, SessionExpired, SocketDetached
+from gateway import endings
+from gateway.connection import _race
+from gateway.endings import Ending
+from tests.gateway.stage import FakeWorker, Gateway, error_frame, inputs_of, joined, running, types, until
+
+pytestmark = pytest.mark.e2e
+
+
+class SilentLog(MemoryLog):
+    """A log whose store can be lost: then every call that changes or asks something fails."""
+
+    silent = False
+    failures = 0
+
+    def _newest(self, session_id: str):  # type: ignore[no-untyped-def]
+        if self.silent:
+            raise LogUnavailable("the store is silent")
+        return super()._newest(session_id)
+
+    async def renew(self, attachments, claims):  # type: ignore[no-untyped-def]
+        """As ``MemoryLog``, while there is a store."""
+        if self.silent:
+            self.failures += 1
+            raise LogUnavailable("the store is silent")
+        return await super().renew(attachments, claims)
+
+
+async def test_close_is_answered_and_nothing_follows(gateway: Gateway) -> None:
+    async with joined(gateway.url()) as client:
+        await client.open(session_id="mine")
+        await client.say("session.close")
+        closed = await client.hear_type("session.closed")
+        assert (closed["session_id"], closed["reason"]) == ("mine", "session_close")
+        assert closed["server_event_seq"] == 2
+        assert await client.closed() == (1000, "")
+    said = types(await inputs_of(gateway.service.log, "mine"))
+    assert said == ["SocketAttached", "OpenSession", "CloseSession"], "a closed session is not left as well"
+
+
+async def test_a_timeout_of_the_session_closes_normally(gateway: Gateway, worker: FakeWorker) -> None:
+    async with joined(gateway.url()) as client:
+        await client.open(session_id="mine")
+        await worker.end("mine", "timeout", SessionClosed(session_id="mine", reason="timeout"))
+        assert (await client.hear_type("session.closed"))["reason"] == "timeout"
+        assert await client.closed() == (1000, "")
+
+
+async def test_expiry_is_unsequenced_and_names_itself(gateway: Gateway, worker: FakeWorker) -> None:
+    async with joined(gateway.url()) as client:
+        await client.open(session_id="mine")
+        expired = SessionExpired(session_id="mine", incarnation=0, reason="idle_ttl_expired")
+        await worker.end("mine", "idle_ttl_expired", expired)
+        frame = await client.hear_type("session.expired")
+        assert "server_event_seq" not in frame
+        assert frame["reason"] == "idle_ttl_expired"
+        assert await client.closed() == (1000, "session_expired")
+
+
+async def test_an_error_before_the_end_does_not_cut_it_off(gateway: Gateway, worker: FakeWorker) -> None:
+    async with joined(gateway.url()) as client:
+        await client.open(session_id="mine")
+        reason = "runtime_append_task_failed"
+        await worker.end("mine", reason, error_frame(reason), SessionClosed(session_id="mine", reason=reason))
+        assert (await client.hear_type("error"))["error"]["code"] == reason
+        assert (await client.hear_type("session.closed"))["reason"] == reason
+        assert await client.closed() == (1000, "")
+
+
+async def test_a_fatal_error_without_a_closing_frame_ends_normally(gateway: Gateway, worker: FakeWorker) -> None:
+    async with joined(gateway.url()) as client:
+        await client.open(session_id="mine")
+        await worker.end("mine", "runtime_close_failed", error_frame("runtime_close_failed"))
+        await client.hear_type("error")
+        assert await client.closed() == (1000, "")
+
+
+async def test_a_session_that_ends_without_a_word_still_gets_one(gateway: Gateway, worker: FakeWorker) -> None:
+    async with joined(gateway.url()) as client:
+        await client.open(session_id="mine")
+        await worker.log.close(worker.claims["mine"], "erased")
+        assert (await client.hear_type("session.expired"))["reason"] == "erased"
+        assert await client.closed() == (1000, "session_expired")
+
+
+@pytest.mark.parametrize("polite", [True, False])
+async def test_a_client_that_vanishes_is_detached_after_all_it_said(
+    gateway: Gateway, worker: FakeWorker, polite: bool
+) -> None:
+    async with joined(gateway.url()) as client:
+        await client.open(session_id="mine")
+        for index in range(50):
+            await client.say("input.text.append", text=f"{index}")
+        await client.say("session.heartbeat")
+        await client.hear_type("session.heartbeat_ack")
+        await client.say("input.text.append", text="last words")
+        if not polite:
+            await until(lambda: not client.socket.transport.get_write_buffer_size())
+            client.socket.transport.abort()
+    await until(lambda: types(worker.heard["mine"])[-1] == "SocketDetached")
+    left = worker.heard["mine"][-1]
+    assert left == SocketDetached(generation=1, reason="client_closed" if polite else "connection_lost")
+    if polite:
+        assert worker.heard["mine"][-2].text == "last words"  # type: ignore[union-attr]
+    assert not (await gateway.service.log.head("mine")).attached
+
+
+async def test_close_is_executed_even_if_the_client_does_not_wait_for_it(gateway: Gateway, worker: FakeWorker) -> None:
+    async with joined(gateway.url()) as client:
+        await client.open(session_id="mine")
+        await client.say("session.close")
+    await until(lambda: "CloseSession" in types(worker.heard["mine"]))
+
+
+async def test_a_binary_frame_is_named_and_treated_as_a_disconnect(gateway: Gateway, worker: FakeWorker) -> None:
+    async with joined(gateway.url()) as client:
+        created = await client.open(session_id="mine")
+        await client.say("input.text.append", text="before")
+        await client.socket.send(b"\x00\x01")
+        error = await client.hear_type("error")
+        assert error["error"]["code"] == "realtime_input_failed"
+        assert "server_event_seq" not in error
+        assert (await client.closed())[0] == 1003
+        await until(lambda: types(worker.heard["mine"])[-1] == "SocketDetached")
+        assert types(worker.heard["mine"])[-2:] == ["AppendText", "SocketDetached"]
+    async with joined(gateway.url("autostart=0")) as client:
+        await client.resume(created, 1)
+        await client.hear_type("session.resumed")
+
+
+async def test_a_frame_above_the_transport_limit_closes_1009(gateway: Gateway, worker: FakeWorker) -> None:
+    async with joined(gateway.url()) as client:
+        await client.open(session_id="mine")
+        with contextlib.suppress(Exception):
+            await client.socket.send("x" * (16 * 1024 * 1024 + 1))
+        assert (await client.closed())[0] == 1009
+        await until(lambda: types(worker.heard["mine"])[-1] == "SocketDetached")
+
+
+async def test_output_this_build_cannot_read_ends_with_an_error_and_can_be_resumed(
+    gateway: Gateway, worker: FakeWorker
+) -> None:
+    from duplex_es.log.api import Record
+
+    async with joined(gateway.url()) as client:
+        await client.open(session_id="mine")
+        await worker.log.append_output(worker.claims["mine"], 2, [Record(b"\xc1")])
+        assert (await client.hear_type("error"))["error"]["code"] == "internal_error"
+        assert await client.closed() == (1000, "")
+        await until(lambda: types(worker.heard["mine"])[-1] == "SocketDetached")
+
+
+async def test_a_lost_log_is_told_to_a_client_that_speaks() -> None:
+    log = SilentLog()
+    async with FakeWorker(log).working(), running(log, log_patience_s=60.0) as gateway:
+        async with joined(gateway.url()) as client:
+            await client.open(session_id="mine")
+            log.silent = True
+            await client.say("session.heartbeat")
+            error = await client.hear_type("error")
+            assert error["error"]["code"] == "log_unavailable"
+            assert error["error"]["type"] == "server_error"
+            assert "server_event_seq" not in error
+            assert await client.closed() == (1013, "log_unavailable")
+        log.silent = False
+
+
+async def test_a_lost_log_is_told_to_a_client_that_only_listens() -> None:
+    log = SilentLog()
+    async with FakeWorker(log).working(), running(log, renew_interval_s=0.02, log_patience_s=0.1) as gateway:
+        async with joined(gateway.url()) as client:
+            created = await client.open(session_id="mine")
+            log.silent = True
+            assert (await client.hear_type("error"))["error"]["code"] == "log_unavailable"
+            assert await client.closed() == (1013, "log_unavailable")
+        log.silent = False
+        async with joined(gateway.url("autostart=0")) as client:
+            await client.resume(created, 1)
+            await client.hear_type("session.resumed")
+
+
+async def test_a_log_that_comes_back_in_time_costs_nobody_anything() -> None:
+    log = SilentLog()
+    async with FakeWorker(log).working(), running(log, renew_interval_s=0.02, log_patience_s=60.0) as gateway:
+        async with joined(gateway.url()) as client:
+            await client.open(session_id="mine")
+            log.silent = True
+            await until(lambda: log.failures > 3)
+            log.silent = False
+            await client.say("session.heartbeat")
+            await client.hear_type("session.heartbeat_ack")
+
+
+async def test_a_missed_notice_of_a_newer_socket_is_caught_by_the_leases(gateway: Gateway) -> None:
+    log = gateway.service.log
+    assert isinstance(log, MemoryLog)
+    async with joined(gateway.url()) as client:
+        await client.open(session_id="mine")
+        log._current["mine"].generation += 1  # As if another gateway had attached and its notice got lost.
+        replaced = await client.hear_type("session.replaced")
+        assert replaced["attachment_generation"] == 1
+        assert await client.closed() == (1000, "session_replaced")
+
+
+async def test_a_stopping_gateway_announces_it_and_closes_1012(gateway: Gateway, worker: FakeWorker) -> None:
+    async with joined(gateway.url()) as client:
+        created = await client.open(session_id="mine")
+        gateway.server.should_exit = True
+        going = await client.hear_type("session.going_away")
+        assert (going["session_id"], going["grace_ms"]) == ("mine", 300)
+        assert "server_event_seq" not in going
+        assert await client.closed() == (1012, "gateway_stopping")
+    assert worker.heard["mine"][-1] == SocketDetached(generation=1, reason="gateway_stopping")
+    async with running(gateway.service.log, "gateway-2") as other, joined(other.url("autostart=0")) as client:
+        await client.resume(created, 1)
+        await client.hear_type("session.resumed")
+
+
+async def test_the_first_ending_wins_and_the_others_are_cancelled() -> None:
+    cancelled = asyncio.Event()
+
+    async def waits() -> Ending:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+        return endings.CLOSED
+
+    async def ends(ending: Ending | None) -> Ending | None:
+        return ending
+
+    assert await _race(waits(), ends(None), ends(endings.EXPIRED), ends(endings.STOPPING)) == endings.EXPIRED
+    assert cancelled.is_set()
+    with pytest.raises(ZeroDivisionError):
+        await _race(waits(), _fails())
+
+
+async def _fails() -> None:
+    raise ZeroDivisionError

@@ -1,0 +1,39 @@
+"""Listing sessions."""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from duplex_es.log.memory import MemoryLog
+from duplex_es.tools import sessions, show
+from tests.support.recorded import record_session
+
+pytestmark = pytest.mark.unit
+
+
+async def listed(
+    monkeypatch: pytest.MonkeyPatch, log: MemoryLog, capsys: pytest.CaptureFixture[str]
+) -> list[list[str]]:
+    monkeypatch.setattr(show, "open_log", lambda url: log)
+    assert await sessions.run(argparse.Namespace(redis_url="memory://")) == 0
+    return [line.split() for line in capsys.readouterr().out.splitlines()]
+
+
+async def test_every_session_is_listed_by_name_with_where_it_stands(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = MemoryLog()
+    await record_session(log, "b")
+    await record_session(log, "a", claims=False)
+    title, *rows = await listed(monkeypatch, log, capsys)
+    assert title[0] == "SESSION"
+    assert rows == [
+        ["a#0", "waiting", "cascade", "gw-1/1", "-", "1-1", "0-0"],
+        ["b#0", "claimed", "cascade", "gw-1/1", "worker-1/1", "1-1", "1-1"],
+    ]
+
+
+async def test_an_empty_store_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert await listed(monkeypatch, MemoryLog(), capsys) == [["no", "sessions"]]

@@ -1,0 +1,61 @@
+"""The command that keeps a stack up."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+import pytest
+
+from duplex_es.tools import up
+from duplex_es.tools.children import Say
+from duplex_es.tools.cli import build_parser
+from duplex_es.tools.stack import StackPlan
+
+pytestmark = pytest.mark.unit
+
+
+class StandInStack:
+    """Is ready at once and breaks at once."""
+
+    plans: list[StackPlan]
+    urls = ("ws://127.0.0.1:1/v1/realtime", "ws://127.0.0.1:2/v1/realtime")
+    redis_url = "redis://127.0.0.1:3/0"
+
+    def __init__(self, plan: StackPlan, say: Say) -> None:
+        self.plans.append(plan)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    async def wait_until_broken(self) -> str:
+        return "store ended with code -9"
+
+
+async def test_the_flags_become_the_plan_and_one_line_says_where_to_connect(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plans: list[StackPlan] = []
+    monkeypatch.setattr(StandInStack, "plans", plans, raising=False)
+    monkeypatch.setattr(up, "Stack", StandInStack)
+    counts = ["--gateways", "2", "--workers", "3", "--slots", "4", "--port", "9000"]
+    model = ["--model", "echo", "--chat-url", "http://c", "--worker-option=--a", "--worker-option=b"]
+    assert await up.run(build_parser().parse_args(["up", *counts, *model])) == 1
+    assert plans == [
+        StackPlan(
+            gateways=2,
+            workers=3,
+            model="echo",
+            port=9000,
+            slots=4,
+            worker_options=("--chat-url", "http://c", "--a", "b"),
+        ),
+    ]
+    printed = capsys.readouterr().out
+    assert "connect to ws://127.0.0.1:1/v1/realtime or ws://127.0.0.1:2/v1/realtime" in printed
+    assert "store ended with code -9" in printed
