@@ -256,7 +256,8 @@ class SessionLog(Protocol):
         """Append ``records`` as entries ``<generation>-<first_index>`` and up, all or a prefix, each exactly once.
 
         Returning means: in the log, in this order. A repeat of a landed write is not written again. Cancelling the
-        caller does not take the records back. Raises also: TailLost when the log ends below ``first_index - 1``.
+        caller does not take the records back. No records: nothing is done. Raises also: TailLost when the log ends
+        below ``first_index - 1``, ValueError when that is not a number.
         """
 
     async def append_output(self, claim: Claim, first_seq: int, records: Sequence[Record]) -> None:

@@ -63,15 +63,17 @@ class _Session:
     checkpoint: bytes | None = None
     input: list[Entry] = field(default_factory=list)
     output: list[Entry] = field(default_factory=list)
+    last_input: EntryId = START
+    last_seq: int = 0
     wake: asyncio.Event = field(default_factory=asyncio.Event)
 
-    @property
-    def last_input(self) -> EntryId:
-        return self.input[-1].id if self.input else START
+    def add_input(self, entry: Entry) -> None:
+        self.input.append(entry)
+        self.last_input = entry.id
 
-    @property
-    def last_seq(self) -> int:
-        return max((entry.id.number for entry in self.output), default=0)
+    def add_output(self, entry: Entry) -> None:
+        self.output.append(entry)
+        self.last_seq = max(self.last_seq, entry.id.number)
 
     def changed(self) -> None:
         """Wake whoever follows; the next waiter gets a fresh event."""
@@ -196,7 +198,7 @@ class MemoryLog:
         session.gateway = gateway
         session.attached = True
         session.attached_until_s = self._clock() + self.settings.lease_s
-        session.input.append(Entry(EntryId(session.generation, 0), record))
+        session.add_input(Entry(EntryId(session.generation, 0), record))
         session.changed()
         return Attachment(session.ref, session.generation, gateway)
 
@@ -228,7 +230,7 @@ class MemoryLog:
             return
         if session.attached:
             session.attached = False
-            session.input.append(Entry(EntryId(attachment.generation, session.last_input.number + 1), record))
+            session.add_input(Entry(EntryId(attachment.generation, session.last_input.number + 1), record))
             session.changed()
 
     async def claim(self, worker: str, models: Sequence[str]) -> tuple[Claim, Head] | None:
@@ -242,7 +244,7 @@ class MemoryLog:
         session.worker = worker
         session.state = "claimed"
         session.claimable_from_s = self._clock() + self.settings.lease_s
-        session.output.append(Entry(EntryId(session.fence, 0), claim_record(worker, session.model)))
+        session.add_output(Entry(EntryId(session.fence, 0), claim_record(worker, session.model)))
         session.changed()
         return Claim(session.ref, session.fence, worker, session.model), self._head(session)
 
@@ -324,26 +326,33 @@ class MemoryLog:
 
     async def append_input(self, attachment: Attachment, first_index: int, records: Sequence[Record]) -> None:
         """See ``SessionLog``."""
+        if first_index < 1:
+            raise ValueError("numbers of records start at 1")
+        if not records:
+            return
         session = self._attached(attachment)
-        last = session.last_input.number
-        self._append(session.input, attachment.generation, last, first_index, records)
+        for entry in self._missing(attachment.generation, session.last_input.number, first_index, records):
+            session.add_input(entry)
         session.changed()
 
     async def append_output(self, claim: Claim, first_seq: int, records: Sequence[Record]) -> None:
         """See ``SessionLog``."""
+        if first_seq < 1:
+            raise ValueError("numbers of records start at 1")
+        if not records:
+            return
         session = self._claimed(claim)
-        self._append(session.output, claim.fence, session.last_seq, first_seq, records)
+        for entry in self._missing(claim.fence, session.last_seq, first_seq, records):
+            session.add_output(entry)
         session.changed()
 
     @staticmethod
-    def _append(stream: list[Entry], generation: int, last: int, first: int, records: Sequence[Record]) -> None:
-        if first < 1:
-            raise ValueError("numbers of records start at 1")
+    def _missing(generation: int, last: int, first: int, records: Sequence[Record]) -> list[Entry]:
+        """The entries that are not in the log yet."""
         if last < first - 1:
             raise TailLost(last)
-        for number, record in enumerate(records, first):
-            if number > last:
-                stream.append(Entry(EntryId(generation, number), record.body, record.audio))
+        numbered = enumerate(records, first)
+        return [Entry(EntryId(generation, n), record.body, record.audio) for n, record in numbered if n > last]
 
     # -- reading ---------------------------------------------------------------------------------------------------
 

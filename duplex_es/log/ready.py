@@ -23,7 +23,7 @@ CANDIDATES_PER_QUEUE = 8
 class Candidate:
     """A session that waited a moment ago. ``since_ms`` is on the store's clock."""
 
-    since_ms: int
+    since_ms: float
     ref: SessionRef
     model: str
 
@@ -111,7 +111,7 @@ class ReadyFinder:
         for partition, model in queues:
             commands.append(("ZRANGE", ready(partition, model), 0, CANDIDATES_PER_QUEUE - 1, "WITHSCORES"))
         clock, *replies = await self._exchange(commands)
-        now_ms = int(clock[0]) * 1000 + int(clock[1]) // 1000
+        now_ms = int(clock[0]) * 1000 + int(clock[1]) / 1000
         found: list[Candidate] = []
         for queue, reply in zip(queues, replies, strict=True):
             waiting = [
@@ -125,9 +125,9 @@ class ReadyFinder:
         self._candidates = deque(sorted([*self._candidates, *found], key=lambda candidate: candidate.since_ms))
 
 
-def _scored(reply: Reply) -> list[tuple[str, int]]:
+def _scored(reply: Reply) -> list[tuple[str, float]]:
     """Members and scores, whether RESP 2 or 3 shaped them."""
     if isinstance(reply, ResponseError):
         raise refused(reply)
     pairs = reply if reply and isinstance(reply[0], list | tuple) else list(zip(reply[::2], reply[1::2], strict=True))
-    return [(name.decode(), int(float(score))) for name, score in pairs]
+    return [(name.decode(), float(score)) for name, score in pairs]

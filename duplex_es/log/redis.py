@@ -416,8 +416,8 @@ class RedisLog:
     async def waiting(self, model: str) -> int:
         """See ``SessionLog``."""
         ((seconds, microseconds),) = await self._run(("TIME",))
-        now_ms = int(seconds) * 1000 + int(microseconds) // 1000
+        now_ms = int(seconds) * 1000 + int(microseconds) / 1000
         counts = await self._run(
-            *(("ZCOUNT", keys.ready(p, model), "-inf", now_ms) for p in range(keys.PARTITIONS))
+            *(("ZCOUNT", keys.ready(p, model), "-inf", repr(now_ms)) for p in range(keys.PARTITIONS))
         )
         return sum(counts)

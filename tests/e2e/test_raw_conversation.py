@@ -36,7 +36,7 @@ async def test_a_spoken_question_gets_a_spoken_answer_without_any_commit(cascade
 
     kinds = [frame["type"] for frame in caller.heard]
     heard = next(f for f in caller.heard if f["type"] == "conversation.item.input_audio_transcription.completed")
-    assert "seven plus five" in heard["transcript"].lower().replace("7", "seven").replace("5", "five")
+    assert "martin" in heard["transcript"].lower()
     assert kinds.index("input_audio_buffer.speech_started") < kinds.index("input_audio_buffer.speech_stopped")
     assert kinds.index("input_audio_buffer.committed") < kinds.index("response.created")
     assert done["response"]["status"] == "completed" and loudness(caller.answer_pcm) > 0.01
