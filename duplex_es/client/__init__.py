@@ -22,6 +22,7 @@ from .events import (
     TranscriptDelta,
 )
 from .reconnect import ReconnectPolicy
+from .responses import ResponseHandle, ResponseStream
 from .session import DuplexClient
 
 __all__ = [
@@ -39,6 +40,8 @@ __all__ = [
     "ReconnectPolicy",
     "ResponseCreated",
     "ResponseDone",
+    "ResponseHandle",
+    "ResponseStream",
     "SessionClosed",
     "SessionConfig",
     "SessionCreated",

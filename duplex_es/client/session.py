@@ -16,6 +16,7 @@ from .errors import DuplexClientError, DuplexConnectionError, DuplexSessionClose
 from .events import DuplexEvent, ErrorEvent, SessionClosed
 from .machine import Phase
 from .reconnect import ReconnectPolicy
+from .responses import ResponseStream
 from .subscriptions import Subscription
 from .transport import Connect, build_realtime_url, websocket_connector
 
@@ -52,6 +53,7 @@ class DuplexClient:
         self._heartbeat_interval_s = heartbeat_interval_s
         self._heartbeat: asyncio.Task[None] | None = None
         self._appended_bytes = 0
+        self._responses: ResponseStream | None = None
         self._connection = Connection(
             [build_realtime_url(each, model) for each in urls],
             model=model,
@@ -227,6 +229,13 @@ class DuplexClient:
 
     def __aiter__(self) -> AsyncIterator[DuplexEvent]:
         return self.events()
+
+    def responses(self) -> ResponseStream:
+        """The answers from the first call on, one handle each; every call returns the same stream."""
+        if self._responses is None:
+            self._responses = ResponseStream()
+            self._connection.subscriptions.feed(self._responses)
+        return self._responses
 
     async def wait_for(self, *types: str, timeout_s: float | None = None) -> DuplexEvent:
         """The next event of one of ``types``.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from typing import Protocol
 
 from .errors import DuplexSessionClosedError
 from .events import DuplexEvent
@@ -53,34 +54,48 @@ class Subscription:
         return self._queue.popleft()
 
 
+class Consumer(Protocol):
+    """Anything that takes events without waiting."""
+
+    def put(self, event: DuplexEvent) -> None:
+        """Take one event."""
+
+    def end(self, failure: str | None) -> None:
+        """Nothing follows; with ``failure``, that was not expected."""
+
+
 class Subscriptions:
     """All consumers of one client. After ``end``, new ones are over from the start."""
 
     def __init__(self) -> None:
-        self._open: set[Subscription] = set()
+        self._open: set[Consumer] = set()
         self._is_over = False
         self._failure: str | None = None
 
     def add(self) -> Subscription:
-        """A new consumer, fed from now on."""
+        """A new subscription, fed from now on."""
         subscription = Subscription()
-        if self._is_over:
-            subscription.end(self._failure)
-        self._open.add(subscription)
+        self.feed(subscription)
         return subscription
 
-    def discard(self, subscription: Subscription) -> None:
+    def feed(self, consumer: Consumer) -> None:
+        """Feed ``consumer`` from now on."""
+        if self._is_over:
+            consumer.end(self._failure)
+        self._open.add(consumer)
+
+    def discard(self, consumer: Consumer) -> None:
         """Stop feeding a consumer."""
-        self._open.discard(subscription)
+        self._open.discard(consumer)
 
     def put(self, event: DuplexEvent) -> None:
         """Hand ``event`` to every consumer."""
-        for subscription in self._open:
-            subscription.put(event)
+        for consumer in self._open:
+            consumer.put(event)
 
     def end(self, failure: str | None) -> None:
         """Say to all, also to those that come later, that nothing follows. Only the first call counts."""
         if not self._is_over:
             self._is_over, self._failure = True, failure
-            for subscription in self._open:
-                subscription.end(failure)
+            for consumer in self._open:
+                consumer.end(failure)

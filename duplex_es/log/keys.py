@@ -63,7 +63,7 @@ def head(session_id: str) -> str:
 
 
 def ready(partition: int, model: str) -> str:
-    """Sorted set: who may be claimed from when (unix ms, with a fraction). A claimed session waits there for its lease to run out."""
+    """Sorted set: who may be claimed from when (unix ms). A claimed session waits for its lease to run out."""
     return f"dx:{TAGS[partition]}:ready:{model}"
 
 

@@ -1,8 +1,8 @@
 """The promises of ``duplex_es.log.api`` as tests: subclass ``LogSuite`` and supply a log.
 
 A subclass overrides ``make_log`` and the raw accessors that look past the log; see ``log_stage``. ``LogSuite`` asks
-one client at a time, as far as that is possible; ``RacingLogSuite`` adds what only a store with a clock and processes of
-its own can prove, and is not for fakes. Needs pytest and pytest-asyncio::
+one client at a time, as far as that is possible; ``RacingLogSuite`` adds what only a store with a clock and processes
+of its own can prove, and is not for fakes. Needs pytest and pytest-asyncio::
 
     class TestMyLog(RacingLogSuite):
         async def make_log(self, settings):

@@ -91,7 +91,7 @@ class Scenario:
 
 
 def opened(info: ModelInfo, session: dict[str, object] | None = None, *, session_id: str = "s1") -> Scenario:
-    """A session of the model that ``info`` describes has just opened; ``session`` are its settings as a client writes."""
+    """A session of the model ``info`` that has just opened; ``session`` are the settings, as a client writes them."""
     command = OpenSession(session=session or {}, model=info.name)
     opening = OpenAs(command=command, session_id=session_id, incarnation=0, model=info.name, info=info)
     scenario = Scenario().given(opening)

@@ -119,7 +119,9 @@ class FakeWorker:
             case RefuseCommand(code=code):
                 await self.show(session_id, error_frame(code, said.event_id))
             case CloseSession():
-                await self.end(session_id, "session_close", SessionClosed(session_id=session_id, reason="session_close"))
+                await self.end(
+                    session_id, "session_close", SessionClosed(session_id=session_id, reason="session_close")
+                )
 
     async def _open(self, claim: Claim, said: OpenSession) -> None:
         if self.refusal is not None:

@@ -54,8 +54,9 @@ async def test_a_full_fleet_is_busy_and_says_how_many_it_takes(log: MemoryLog) -
 async def test_sessions_that_wait_for_a_worker_use_up_its_slots(log: MemoryLog) -> None:
     async with FakeWorker(log, slots=1, mute=True).working(), running(log) as gateway:
         async with joined(gateway.url("model=cascade")) as first, joined(gateway.url("model=cascade")) as second:
-            errors = await asyncio.gather(*(asyncio.wait_for(client.hear(), 0.5) for client in (first, second)),
-                                          return_exceptions=True)
+            errors = await asyncio.gather(
+                *(asyncio.wait_for(client.hear(), 0.5) for client in (first, second)), return_exceptions=True
+            )
             busy = [error for error in errors if isinstance(error, dict)]
             assert [error["error"]["code"] for error in busy] == ["duplex_session_busy"]
 

@@ -86,6 +86,7 @@ async def test_of_racing_resumes_exactly_one_wins(gateway: Gateway, other: Gatew
     async with joined(gateway.url()) as owner:
         created = await owner.open()
     async with asyncio.TaskGroup() as group:
+
         async def attempt(gateway: Gateway) -> str:
             async with joined(gateway.url("autostart=0")) as client:
                 await client.resume(created, 1)
@@ -156,9 +157,7 @@ async def test_a_seq_beyond_the_last_frame_is_a_conflict(gateway: Gateway, other
         await refused(other, created, 2, "session_resume_conflict")
 
 
-async def test_below_what_was_acknowledged_is_a_gap_and_the_token_stays_good(
-    gateway: Gateway, other: Gateway
-) -> None:
+async def test_below_what_was_acknowledged_is_a_gap_and_the_token_stays_good(gateway: Gateway, other: Gateway) -> None:
     log = gateway.service.log
     async with joined(gateway.url()) as client:
         created = await client.open(session_id="mine")

@@ -263,7 +263,7 @@ def test_an_event_of_another_name_is_unknown(name: str) -> None:
     assert repr(name) in error.message
 
 
-WRONG_FIELDS = [
+WRONG_FIELDS: list[tuple[dict[str, Any], str, str]] = [
     ({"type": "session.heartbeat", "event_id": 5}, "bad_event", "event_id"),
     ({"type": "session.event_ack"}, "invalid_event_ack", "server_event_seq"),
     ({"type": "session.event_ack", "server_event_seq": -1}, "invalid_event_ack", "server_event_seq"),

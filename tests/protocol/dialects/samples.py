@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from duplex_es import model, session
+from duplex_es import model
 from duplex_es.model import ModelInfo
 from duplex_es.protocol import (
     EXTENSIONS,
@@ -38,6 +38,8 @@ from duplex_es.protocol import (
     wire_name,
 )
 from duplex_es.session.inputs import AudioArrived, OpenAs
+from duplex_es.session.projection.session_object import session_object
+from duplex_es.session.state import Session
 from duplex_es.session.step import step
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "seed_examples.json"
@@ -103,17 +105,13 @@ def answer(status: str = "completed", item_id: str = ITEM_ID) -> Item:
     """The assistant's message, with everything the session knows of its sound."""
     marks = [AudioTextMark(text_chars=11, audio_end_ms=1000)]
     part = ContentPart(type="output_audio", transcript=SAID, audio_duration_ms=2400, audio_text_marks=marks)
-    return Item(
-        id=item_id, object="realtime.item", type="message", role="assistant", status=status, content=[part]
-    )
+    return Item(id=item_id, object="realtime.item", type="message", role="assistant", status=status, content=[part])
 
 
 def question() -> Item:
     """The caller's message, spoken."""
     part = ContentPart(type="input_audio", transcript="what is the weather today", is_speech=True)
-    return Item(
-        id=USER_ID, object="realtime.item", type="message", role="user", status="completed", content=[part]
-    )
+    return Item(id=USER_ID, object="realtime.item", type="message", role="user", status="completed", content=[part])
 
 
 def call() -> Item:
@@ -265,36 +263,45 @@ INFO = ModelInfo(
 )
 
 
+class Call:
+    """A session that is spoken to; ``heard`` is everything it said."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self.session = Session()
+        self.heard: list[Frame] = []
+        opening = OpenSession(session=settings)
+        self.take(OpenAs(command=opening, session_id="s", incarnation=0, model="stand-in", info=INFO))
+        self.heard.insert(0, frames.SessionCreated(session=session_object(self.session)))
+
+    def take(self, *inputs: Any) -> Call:
+        """Decide on these, one after the other."""
+        for said in inputs:
+            decision = step(self.session, said, 0)
+            self.session = decision.session
+            self.heard.extend(decision.frames)
+        return self
+
+    @property
+    def last_item_id(self) -> str:
+        """The id of the newest item."""
+        return self.session.items[-1].id
+
+
 def whole_call(settings: dict[str, Any]) -> list[Frame]:
     """What a session says that is opened with ``settings``: spoken turns, an interruption, a tool, items, mistakes."""
-    state = session.state.Session()
-    heard: list[Frame] = []
-
-    def take(*inputs: Any) -> None:
-        nonlocal_state = holder[0]
-        for said in inputs:
-            decision = step(nonlocal_state, said, 0)
-            nonlocal_state = decision.session
-            heard.extend(decision.frames)
-        holder[0] = nonlocal_state
-
-    holder = [state]
-    opening = OpenSession(session=settings)
-    take(OpenAs(command=opening, session_id="s", incarnation=0, model="stand-in", info=INFO))
-    take(AudioArrived(command=AppendAudio(audio=b"\x00\x20" * 4800), rms=0.2), CommitInput())
-    committed = holder[0].items[-1].id
-    take(
-        model.ModelHeardTurn(epoch=0, end_ms=200, transcript="what is the weather", item_id=committed),
+    call = Call(settings)
+    call.take(AudioArrived(command=AppendAudio(audio=b"\x00\x20" * 4800), rms=0.2), CommitInput())
+    call.take(
+        model.ModelHeardTurn(epoch=0, transcript="what is the weather", item_id=call.last_item_id),
         model.ModelSpoke(epoch=0, turn=1),
         model.ModelProducedAudio(epoch=0, turn=1, pcm=b"\x00\x10" * 24000, text="It is sunny, "),
         model.ModelProducedAudio(epoch=0, turn=1, pcm=b"\x00\x10" * 24000, text="24 degrees."),
         model.ModelFinished(epoch=0, turn=1, input_tokens=12, output_tokens=30),
     )
-    spoken = holder[0].items[-1].id
-    take(
+    spoken = call.last_item_id
+    call.take(
         RetrieveItem(item_id=spoken),
         TruncateItem(item_id=spoken, content_index=0, audio_end_ms=700),
-        RetrieveItem(item_id=spoken, event_id="rci_1"),
         RetrieveItem(item_id="item_nowhere", event_id="rci_item_nowhere"),
         CancelResponse(event_id="evt_cancel"),
         CommitInput(event_id="evt_commit"),
@@ -315,4 +322,4 @@ def whole_call(settings: dict[str, Any]) -> list[Frame]:
         model.ModelFailed(epoch=1, code="response_error", message="No more."),
         DeleteItem(item_id="client_1"),
     )
-    return heard
+    return call.heard

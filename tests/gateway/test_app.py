@@ -1,0 +1,70 @@
+"""The routes."""
+
+from __future__ import annotations
+
+import pytest
+from websockets.exceptions import InvalidStatus
+
+from duplex_es.log.memory import MemoryLog
+from gateway import app as module
+from tests.gateway.stage import Gateway, joined, running
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.mark.parametrize("value", ["1", "true", "On"])
+async def test_the_compatibility_alias_selects_the_session_api(gateway: Gateway, value: str) -> None:
+    async with joined(gateway.url(f"duplex={value}")) as client:
+        await client.open()
+
+
+@pytest.mark.parametrize("value", ["0", "off", "yes"])
+async def test_the_plain_realtime_api_is_refused_flat(gateway: Gateway, value: str) -> None:
+    async with joined(gateway.url(f"duplex={value}&model=cascade")) as client:
+        assert (await client.hear_type("error"))["code"] == "unsupported"
+        assert await client.closed() == (1000, "")
+
+
+async def test_the_native_route_is_refused_flat_and_closes_1008(gateway: Gateway) -> None:
+    async with joined(gateway.url(path="/v1/duplex")) as client:
+        error = await client.hear_type("error")
+        assert (error["code"], type(error["error"])) == ("unsupported", str)
+        assert (await client.closed())[0] == 1008
+
+
+async def test_the_subprotocol_is_agreed_to_where_it_is_offered(gateway: Gateway) -> None:
+    offered = ["realtime", "openai-insecure-api-key.x"]
+    async with joined(gateway.url(), subprotocols=offered) as client:
+        assert client.socket.subprotocol == "realtime"
+    async with joined(gateway.url()) as client:
+        assert client.socket.subprotocol is None
+
+
+async def test_sockets_are_not_compressed(gateway: Gateway) -> None:
+    from websockets.asyncio.client import connect
+
+    async with connect(gateway.url(), proxy=None) as socket:
+        assert socket.response is not None
+        assert "Sec-WebSocket-Extensions" not in socket.response.headers
+
+
+async def test_a_stopping_gateway_turns_newcomers_away_before_the_upgrade(gateway: Gateway) -> None:
+    gateway.service.stopping = True
+    with pytest.raises(InvalidStatus) as refused:
+        async with joined(gateway.url()):
+            pass
+    assert refused.value.response.status_code == 503
+
+
+async def test_a_defect_outside_any_session_is_told_and_the_gateway_goes_on(
+    log: MemoryLog, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running(log) as gateway:
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "open_session", None)
+            async with joined(gateway.url("model=cascade")) as client:
+                assert (await client.hear_type("error"))["error"]["code"] == "internal_error"
+                assert await client.closed() == (1000, "")
+        assert "outside any session" in caplog.text
+        async with joined(gateway.url("duplex=0")) as client:
+            await client.hear_type("error")

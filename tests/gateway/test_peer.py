@@ -1,0 +1,104 @@
+"""A peer that is gone is an answer, not an exception."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from starlette.websockets import WebSocket
+
+from gateway import peer as module
+from gateway.peer import Gone, Peer
+
+pytestmark = pytest.mark.unit
+
+
+class Wire:
+    """The server's side of ASGI: plays ``incoming``, keeps what is sent; sending fails or blocks when told."""
+
+    def __init__(self, *incoming: dict[str, Any], offered: tuple[str, ...] = ()) -> None:
+        self.incoming = [{"type": "websocket.connect"}, *incoming]
+        self.sent: list[dict[str, Any]] = []
+        self.failure: Exception | None = None
+        self.blocks = False
+        self.scope = {"type": "websocket", "subprotocols": list(offered), "headers": [], "path": "/"}
+
+    async def receive(self) -> dict[str, Any]:
+        """The next message."""
+        return self.incoming.pop(0)
+
+    async def send(self, message: dict[str, Any]) -> None:
+        """Take a message."""
+        if self.blocks:
+            await asyncio.Event().wait()
+        if self.failure is not None:
+            raise self.failure
+        self.sent.append(message)
+
+    async def peer(self) -> Peer:
+        """The accepted peer."""
+        peer = Peer(WebSocket(self.scope, self.receive, self.send))  # type: ignore[arg-type]
+        await peer.accept()
+        return peer
+
+
+async def test_text_and_binary_frames_are_told_apart_and_counted() -> None:
+    wire = Wire({"type": "websocket.receive", "text": "hi"}, {"type": "websocket.receive", "bytes": b"\x00"})
+    peer = await wire.peer()
+    assert [await peer.receive(), await peer.receive()] == ["hi", b"\x00"]
+    assert peer.said == 2
+
+
+async def test_gone_stays_gone() -> None:
+    peer = await Wire({"type": "websocket.disconnect", "code": 1001}).peer()
+    assert [await peer.receive(), await peer.receive()] == [Gone(1001), Gone(1001)]
+
+
+@pytest.mark.parametrize(
+    ("code", "said_goodbye"),
+    [(1000, True), (1001, True), (4000, True), (1005, False), (1006, False), (1011, False), (1012, False)],
+)
+def test_only_a_close_of_the_peers_own_is_a_goodbye(code: int, said_goodbye: bool) -> None:
+    assert Gone(code).said_goodbye is said_goodbye
+
+
+@pytest.mark.parametrize("failure", [OSError("reset"), RuntimeError("after close")])
+async def test_sending_to_nobody_says_so(failure: Exception) -> None:
+    wire = Wire()
+    peer = await wire.peer()
+    wire.failure = failure
+    assert await peer.send("x") is False
+    await peer.close(1000, "", last="y")
+    assert [message["type"] for message in wire.sent] == ["websocket.accept"]
+
+
+async def test_a_close_carries_the_last_frame_before_it() -> None:
+    wire = Wire()
+    await (await wire.peer()).close(1012, "bye", last="last")
+    assert wire.sent[1:] == [
+        {"type": "websocket.send", "text": "last"},
+        {"type": "websocket.close", "code": 1012, "reason": "bye"},
+    ]
+
+
+async def test_a_peer_that_takes_nothing_is_given_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FAREWELL_S", 0.01)
+    wire = Wire()
+    peer = await wire.peer()
+    wire.blocks = True
+    await asyncio.wait_for(peer.close(1000, "", last="y"), 1)
+    assert await peer.receive() == Gone(1006)
+
+
+async def test_the_subprotocol_is_taken_only_where_offered() -> None:
+    for offered, accepted in ((("a", "realtime"), "realtime"), (("a",), None)):
+        wire = Wire(offered=offered)
+        await wire.peer()
+        assert wire.sent[0]["subprotocol"] == accepted
+
+
+async def test_a_peer_that_leaves_during_the_upgrade_is_gone() -> None:
+    wire = Wire()
+    wire.failure = RuntimeError("closed")
+    assert await (await wire.peer()).receive() == Gone(1006)
