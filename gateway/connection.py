@@ -20,6 +20,9 @@ from .service import Service
 from .uplink import LAST_WORDS_S, Uplink
 from .writer import InputWriter
 
+LEAVE_S = 5.0
+"""How long leaving may take; a lease that was not given back runs out by itself."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -182,15 +185,16 @@ class Connection:
         if ending.cause is None:
             return
         try:
-            await self._acknowledger.flush()
-            await self._uplink.flush()
-            if self._attachment.generation == 1 and not self._welcomed:
-                await self._writer.say(CloseSession())
-            await self._writer.detach(ending.cause)
+            async with asyncio.timeout(LEAVE_S):
+                await self._acknowledger.flush()
+                await self._uplink.flush()
+                if self._attachment.generation == 1 and not self._welcomed:
+                    await self._writer.say(CloseSession())
+                await self._writer.detach(ending.cause)
         except (Fenced, SessionUnknown):
             return  # Another socket holds the session, or it is over: what there was to say is said.
-        except LogError as error:
-            _log.warning("session=%s not detached, its lease runs out: %s", self._attachment.ref.session_id, error)
+        except (LogError, TimeoutError) as error:
+            _log.warning("session=%s not detached, its lease runs out: %r", self._attachment.ref.session_id, error)
 
 
 async def _race(*contenders: Coroutine[Any, Any, Ending | None]) -> Ending:

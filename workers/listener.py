@@ -41,7 +41,7 @@ def _alaw_table() -> Samples:
 _TABLES = {G711_ULAW: _ulaw_table(), G711_ALAW: _alaw_table()}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Heard:
     """One append, decoded once for all who need it.
 

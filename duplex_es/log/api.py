@@ -194,7 +194,8 @@ class SessionLog(Protocol):
     ) -> Attachment:
         """Make the session, attach the caller as generation 1, and queue it for a worker of ``model``.
 
-        ``record`` becomes input entry ``1-0``. Raises: SessionExists if ``ref`` is not the next incarnation any more.
+        ``record`` becomes input entry ``1-0``. The same call again (same ref, digest and gateway) gets the same answer.
+        Raises: SessionExists if ``ref`` is not the next incarnation any more.
         """
 
     async def attach(
@@ -204,8 +205,8 @@ class SessionLog(Protocol):
 
         ``record`` becomes input entry ``<generation>-0``; followers of ``output`` get ``AttachmentRaised``. The
         presented digest stays acceptable once more while nothing is attached, until ``confirm``. Of two racing calls
-        exactly one wins. Raises: SessionUnknown (also when closed), IncarnationMismatch, TokenRefused; none changes
-        anything.
+        exactly one wins; the same call again (same digests and gateway) gets the same answer until ``confirm``.
+        Raises: SessionUnknown (also when closed), IncarnationMismatch, TokenRefused; none changes anything.
         """
 
     async def confirm(self, attachment: Attachment) -> None:
@@ -233,7 +234,7 @@ class SessionLog(Protocol):
         """
 
     async def release(self, claim: Claim) -> None:
-        """Give the claim back and queue the session for another worker at once."""
+        """Give the claim back and queue the session for another worker at once. A repeat changes nothing."""
 
     async def checkpoint(self, claim: Claim, checkpoint: bytes, *, opening: bytes | None = None) -> None:
         """Keep ``checkpoint`` (replaces the last one); with ``opening`` also publish the answer to the opening."""

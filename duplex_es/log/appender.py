@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -21,7 +20,7 @@ from .api import EntryId, Record
 from .connections import Broken, Command, Link, Reply
 from .errors import Fenced, LogError, LogUnavailable, SessionUnknown, TailLost
 from .keys import SessionKeys, StreamKeys
-from .lanes import Backoff, is_demoted, is_transient
+from .lanes import Backoff, is_demoted, is_transient, stop
 from .notifications import encode_record
 from .scripts import Scripts, refused, session_call
 from .settings import LogSettings
@@ -138,10 +137,7 @@ class Appender:
     async def close(self) -> None:
         """Stop, close the connection, and fail whatever still waits."""
         task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+        await stop(task)
         await self._link.close()
 
     # -- the task that owns the connection -------------------------------------------------------------------------

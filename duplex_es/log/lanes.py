@@ -6,7 +6,6 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 from redis.exceptions import ReadOnlyError, ResponseError
@@ -55,6 +54,16 @@ class Backoff:
         self._pause_s = 0.0
 
 
+async def stop(task: asyncio.Task[None] | None) -> None:
+    """Cancel ``task`` and return once it has ended; what it raised is of no interest any more."""
+    while task is not None and not task.done():
+        # Again and again: up to Python 3.11, asyncio.wait_for loses a cancellation that meets a result.
+        task.cancel()
+        await asyncio.wait([task], timeout=0.1)
+    if task is not None and not task.cancelled():
+        task.exception()
+
+
 @dataclass(slots=True)
 class _Job:
     commands: Sequence[Command]
@@ -88,10 +97,7 @@ class Lane:
     async def close(self) -> None:
         """Stop, close the connection, and fail whatever still waits."""
         task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+        await stop(task)
         await self._link.close()
 
     async def _serve(self) -> None:

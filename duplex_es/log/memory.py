@@ -183,10 +183,16 @@ class MemoryLog:
         self, ref: SessionRef, *, model: str, token_digest: bytes, gateway: str, record: bytes
     ) -> Attachment:
         """See ``SessionLog``."""
+        self._forget_expired()
+        current = self._current.get(ref.session_id)
+        if current and current.state != "closed":
+            made_by = (current.ref, current.generation, current.token, current.gateway)
+            if made_by == (ref, 1, token_digest, gateway):
+                return Attachment(ref, 1, gateway)
         if await self.next_incarnation(ref.session_id) != ref:
             raise SessionExists(f"{ref} is not the next incarnation any more")
-        if old := self._current.get(ref.session_id):
-            self._past[old.ref] = old
+        if current:
+            self._past[current.ref] = current
         session = _Session(ref, model, token_digest, claimable_from_s=self._clock())
         self._current[ref.session_id] = session
         attachment = self._raise_attachment(session, gateway, record)
@@ -211,6 +217,8 @@ class MemoryLog:
             raise IncarnationMismatch(f"{ref.session_id} is at incarnation {session.ref.incarnation}")
         if session.state == "closed":
             raise SessionUnknown(f"{ref} is closed")
+        if (session.token, session.recovery, session.gateway) == (next_digest, presented_digest, gateway):
+            return Attachment(ref, session.generation, gateway), self._head(session)
         recovers = presented_digest == session.recovery and not self._head(session).attached
         if presented_digest != session.token and not recovers:
             raise TokenRefused(ref.session_id)
@@ -289,6 +297,8 @@ class MemoryLog:
     async def release(self, claim: Claim) -> None:
         """See ``SessionLog``."""
         session = self._claimed(claim)
+        if session.state == "waiting":
+            return
         session.state, session.worker = "waiting", ""
         session.claimable_from_s = self._clock()
         self._ready.set()

@@ -22,7 +22,7 @@ from redis.exceptions import RedisError, ResponseError
 from .connections import Broken, Command, ConnectionFactory, Link, Reply, pack
 from .errors import LogError, LogUnavailable
 from .keys import probe_channel
-from .lanes import Backoff
+from .lanes import Backoff, stop
 from .scripts import refused
 from .settings import LogSettings
 
@@ -106,10 +106,7 @@ class Subscriber:
     async def close(self) -> None:
         """Stop, and close the connection."""
         task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+        await stop(task)
         await self._link.close()
 
     # -- the tasks that own the connection -------------------------------------------------------------------------
@@ -124,10 +121,10 @@ class Subscriber:
             while True:
                 try:
                     await self._serve_connection()
-                except* (Broken, RedisError, OSError):
+                except (Broken, RedisError, OSError):
                     self.reconnects += 1
-                except* LogError as refusals:
-                    self._fail_waiters(refusals.exceptions[0])
+                except LogError as refusal:
+                    self._fail_waiters(refusal)
                 await self._link.close()
                 if self._answered:
                     backoff.reset()
@@ -150,9 +147,15 @@ class Subscriber:
             (self._subscribe, *names[n : n + CHANNELS_PER_COMMAND]) for n in range(0, len(names), CHANNELS_PER_COMMAND)
         ]
         self._wake.set()
-        async with asyncio.TaskGroup() as both:
-            both.create_task(self._read(connection))
-            both.create_task(self._write(connection))
+        loop = asyncio.get_running_loop()
+        both = [loop.create_task(self._read(connection)), loop.create_task(self._write(connection))]
+        try:
+            done, _ = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in both:
+                await stop(task)
+        for task in done:
+            task.result()
 
     async def _read(self, connection: AbstractConnection) -> None:
         loop = asyncio.get_running_loop()

@@ -137,6 +137,8 @@ def _turn_taking(settings: Settings, config: SessionConfig, info: ModelInfo) -> 
     wanted = config.turn_detection
     if wanted is not UNSET and wanted is not None:
         wanted = wanted.for_lane(native=native)
+        if not native:  # has no such thing, and would be refused with it when it is read again
+            wanted = replace(wanted, min_speech_duration_ms=UNSET)
     detecting = wanted if wanted is not UNSET else current
     if detecting is None and info.overlap_policy == "barge_in_on_speech":
         default = settings.overlap_policy if wanted is UNSET else info.overlap_policy

@@ -178,12 +178,12 @@ def decide_timer(session: Session, fired: TimerFired, now_ms: int) -> tuple[Fact
 def decide_model_lost(session: Session, lost: ModelLost, now_ms: int) -> tuple[Fact, ...]:
     """Without a model there is no session: refuse the opening, or end what was open with an error before it."""
     code = known_code(lost.code, "runtime_open_failed")
+    # What came right after the opening may have been decided already: even then a response has its end.
+    ended = () if session.response is None else (finish(session, "failed", reason=code),)
     if lost.opening:
-        return (SessionRefused(code=code, message=lost.message, param=lost.param),)
-    facts: tuple[Fact, ...] = (CommandRejected(code=code, message=lost.message, param=lost.param),)
-    if session.response is not None:
-        facts = (*facts, finish(session, "failed", reason=code))
-    return *facts, SessionClosed(reason=code)
+        return *ended, SessionRefused(code=code, message=lost.message, param=lost.param)
+    rejected = CommandRejected(code=code, message=lost.message, param=lost.param)
+    return rejected, *ended, SessionClosed(reason=code)
 
 
 # -- folding -------------------------------------------------------------------------------------------------------

@@ -112,6 +112,16 @@ class OpeningPromises(LogStage):
         assert await self.raw_ids(log, ref, "in") == ["1-0"]
         assert (await self.attached(log, ref, b"token-1", b"token-2")).generation == 2
 
+    async def test_a_call_whose_answer_was_lost_can_be_made_again(self, log: SessionLog, model: str) -> None:
+        first = await self.created(log, model)
+        again = await log.create(
+            first.ref, model=model, token_digest=b"token-1", gateway="gateway-1", record=b"created"
+        )
+        assert again == first
+        second = await self.attached(log, first.ref, b"token-1", b"token-2")
+        assert await self.attached(log, first.ref, b"token-1", b"token-2") == second
+        assert await self.raw_ids(log, first.ref, "in") == ["1-0", "2-0"]
+
     async def test_the_token_rotates_with_each_attach(self, log: SessionLog, model: str) -> None:
         ref = (await self.created(log, model)).ref
         second = await self.attached(log, ref, b"token-1", b"token-2")

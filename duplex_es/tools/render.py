@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -16,19 +18,33 @@ TELLING = (
     "code",
     "reason",
     "message",
-    "item_id",
-    "response_id",
-    "server_event_seq",
     "played_ms",
     "generation",
+    "server_event_seq",
+    "status",
+    "response_id",
+    "item_id",
     "duration_ms",
 )
 QUOTED = {"transcript", "text", "delta", "message"}
-FOLDED = {"input_audio_buffer.append", "session.event_ack", "session.heartbeat"}
+FOLDED_SAID = {"input_audio_buffer.append", "session.event_ack", "session.heartbeat", "playback.ack"}
+FOLDED_SHOWN = {"session.heartbeat_ack", "playback.acknowledged"}
+ANSWERING = {
+    "response.output_audio.delta": "sound",
+    "response.output_audio_transcript.delta": "sound",
+    "response.output_text.delta": "text",
+}
+# Facts that only count what went by.
+QUIET_FACTS = {"AudioAppended", "AudioProduced", "TextProduced", "HeartbeatAnswered", "EventsAcknowledged"}
+LONG_ID = re.compile(r"(?<![0-9a-f])([0-9a-f]{8})[0-9a-f]{24}(?![0-9a-f])")
 
 
 def render(lines: Sequence[Line], *, folds: bool = True) -> Iterator[str]:
-    """The log as text. Times are seconds since the first record; ``folds=False`` shows every append by itself."""
+    """The log as text. Times are seconds since the first record.
+
+    Appends, acknowledgements and the pieces of an answer are folded into one line each between two records that say
+    more; ``folds=False`` shows every record by itself.
+    """
     if not lines:
         return
     start_ms = min(line.at_ms for line in lines)
@@ -41,50 +57,75 @@ def render(lines: Sequence[Line], *, folds: bool = True) -> Iterator[str]:
 
 
 def _runs(lines: Iterable[Line]) -> Iterator[list[Line]]:
-    run: list[Line] = []
+    """Lines that fold, gathered by kind until one comes that does not; the gathered keep the order they began in."""
+    gathered: dict[tuple[str, ...], list[Line]] = {}
     for line in lines:
-        if run and not _continues(run[-1], line):
-            yield run
-            run = []
-        run.append(line)
-    if run:
-        yield run
+        if kind := _kind(line):
+            gathered.setdefault(kind, []).append(line)
+            continue
+        yield from gathered.values()
+        gathered = {}
+        yield [line]
+    yield from gathered.values()
 
 
-def _continues(before: Line, after: Line) -> bool:
-    if isinstance(before, InputLine) and isinstance(after, InputLine):
-        same = before.type == after.type and before.id.generation == after.id.generation
-        return same and before.type in FOLDED
-    if isinstance(before, OutputLine) and isinstance(after, OutputLine):
-        return _is_quiet(before) and _is_quiet(after) and before.facts == after.facts == ()
-    return False
-
-
-def _is_quiet(line: OutputLine) -> bool:
-    return (line.frame or {}).get("type") in FOLDED
+def _kind(line: Line) -> tuple[str, ...] | None:
+    """What ``line`` may be folded with; ``None`` when it must stand alone."""
+    generation = str(line.id.generation)
+    if isinstance(line, InputLine):
+        return ("said", generation, line.type) if line.type in FOLDED_SAID else None
+    if any(_fact_name(fact) not in QUIET_FACTS for fact in line.facts):
+        return None
+    if line.frame is None:
+        return ("facts", generation) if line.facts else None
+    name = str(line.frame.get("type"))
+    if name in ANSWERING:
+        return ("answer", generation, ANSWERING[name], str(line.frame.get("response_id")))
+    return ("shown", generation, name) if name in FOLDED_SHOWN else None
 
 
 def _what(run: Sequence[Line]) -> str:
     first = run[0]
-    if isinstance(first, OutputLine):
-        return _output(first)
+    if isinstance(first, InputLine):
+        return _said([line for line in run if isinstance(line, InputLine)])
+    return _shown([line for line in run if isinstance(line, OutputLine)])
+
+
+def _said(run: Sequence[InputLine]) -> str:
+    first = run[0]
+    size_bytes = sum(line.audio_bytes or 0 for line in run)
+    audio = f"  {_sound(size_bytes, first.said)}" if size_bytes else ""
     if len(run) > 1:
-        total_bytes = sum(line.audio_bytes or 0 for line in run)
-        audio = f", {_sound(total_bytes, first.said)} of audio" if total_bytes else ""
         return f"{len(run)} x {first.type}{audio}"
-    audio = f"  {_sound(first.audio_bytes, first.said)}" if first.audio_bytes else ""
-    return f"{first.type}{audio}{_detail(first.said)}"
+    return f"{first.type}{audio}{'' if audio else _detail(first.said)}"
 
 
-def _output(line: OutputLine) -> str:
-    if line.frame is None and not line.facts:
-        return "(a record this build cannot read)"
-    shown = ""
-    if line.frame is not None:
-        audio = f"  {_sound(line.audio_bytes, line.frame)}" if line.audio_bytes else ""
-        shown = f"{line.frame.get('type', 'frame')}{audio}{_detail(line.frame)}"
-    facts = ", ".join(str(fact.get("fact") or fact.get("type") or "fact") for fact in line.facts)
-    return f"{shown or '(no frame)'}{f'  [{facts}]' if facts else ''}"
+def _shown(run: Sequence[OutputLine]) -> str:
+    first = run[0]
+    facts = _facts(run)
+    if first.frame is None:
+        return f"(no frame){facts}" if facts else "(a record this build cannot read)"
+    name = str(first.frame.get("type", "frame"))
+    sounding = [line for line in run if line.audio_bytes]
+    audio = f"  {_sound(sum(line.audio_bytes or 0 for line in sounding), sounding[0].frame or {})}" if sounding else ""
+    if len(run) == 1:
+        return f"{name}{audio}{'' if audio else _detail(first.frame)}{facts}"
+    if name in ANSWERING:
+        # A sound's frame keeps its audio apart, so what is left in ``delta`` are words.
+        pieces = (str((line.frame or {}).get("delta") or "") for line in run if not line.audio_bytes)
+        said = "".join(pieces).strip()
+        return f"{len(run)} x {name} and its words{audio}{_quoted(said)}{facts}"
+    return f"{len(run)} x {name}{audio}{facts}"
+
+
+def _facts(run: Sequence[OutputLine]) -> str:
+    counts = Counter(_fact_name(fact) for line in run for fact in line.facts)
+    names = [name if count == 1 else f"{count} x {name}" for name, count in counts.items()]
+    return f"  [{', '.join(names)}]" if names else ""
+
+
+def _fact_name(fact: dict[str, Any]) -> str:
+    return str(fact.get("fact") or fact.get("type") or "fact")
 
 
 def _sound(size_bytes: int | None, message: dict[str, Any]) -> str:
@@ -96,19 +137,24 @@ def _sound(size_bytes: int | None, message: dict[str, Any]) -> str:
 
 
 def _detail(message: dict[str, Any]) -> str:
-    for source in (message, *_nested(message)):
-        for name in TELLING:
+    sources = [message, *(message[name] for name in ("error", "response", "item", "event") if _is_map(message, name))]
+    for name in TELLING:
+        for source in sources:
             value = source.get(name)
             if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
                 continue
-            text = str(value)
-            text = text if len(text) <= DETAIL_LENGTH else f"{text[:DETAIL_LENGTH]}..."
-            return f'  "{text}"' if name in QUOTED else f"  {name}={text}"
+            return _quoted(str(value)) if name in QUOTED else f"  {name}={_short(str(value))}"
     return ""
 
 
-def _nested(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for name in ("error", "response", "item", "event"):
-        value = message.get(name)
-        if isinstance(value, dict):
-            yield value
+def _is_map(message: dict[str, Any], name: str) -> bool:
+    return isinstance(message.get(name), dict)
+
+
+def _quoted(text: str) -> str:
+    return f'  "{_short(text)}"' if text else ""
+
+
+def _short(text: str) -> str:
+    shortened = LONG_ID.sub(r"\1..", text)
+    return shortened if len(shortened) <= DETAIL_LENGTH else f"{shortened[:DETAIL_LENGTH]}..."

@@ -102,11 +102,11 @@ class Stack:
                 done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
                     child = ends.pop(task)
-                    words = f"{child.name} ended with code {task.result()}"
-                    self._say(child.name, "ended")
+                    ending = f"ended with code {task.result()}"
+                    self._say(child.name, ending)
                     for group in ([self._store], self._gateways, self._workers):
                         if child in group and not any(each and each.is_running for each in group):
-                            return words
+                            return f"{child.name} {ending}"
         finally:
             for task in ends:
                 task.cancel()
@@ -156,7 +156,8 @@ class Stack:
     def _gateway(self, number: int, port: int) -> Child:
         name = f"gw-{number}"
         where = ("--host", self.plan.host, "--port", str(port), "--redis-url", self.redis_url)
-        return Child(name, [program("duplex-es-gateway"), *where, "--name", name, *self._logging()], self._say)
+        what = ("--default-model", self.plan.model, "--name", name)
+        return Child(name, [program("duplex-es-gateway"), *where, *what, *self._logging()], self._say)
 
     def _worker(self, number: int, health_port: int) -> Child:
         name = f"worker-{number}"

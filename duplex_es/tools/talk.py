@@ -60,7 +60,7 @@ async def run(args: argparse.Namespace) -> int:
     console.heading("In words")
     console.table([("caller", conversation.question), ("assistant", answer.text.strip() if answer else "")])
     console.heading("Latency")
-    console.table(measure(conversation).rows()[:2] + measure(conversation).rows()[-1:])
+    console.table(measure(conversation).rows())
     console.heading("Kept")
     for path in save(conversation, args.out):
         console.line(f"  {path}")

@@ -67,6 +67,12 @@ def test_every_python_block_runs_or_says_why_it_is_only_read(where: str, code: s
     exec(compile(ast.Module(body=list(imports), type_ignores=[]), where, "exec"), {})
 
 
+def test_every_decision_is_listed_once() -> None:
+    folder = ROOT / "docs" / "decisions"
+    listed = LINK.findall((folder / "README.md").read_text())
+    assert sorted(listed) == sorted(path.name for path in folder.glob("0*.md"))
+
+
 @each_page
 def test_every_command_in_a_shell_block_is_one_that_exists(page: Path) -> None:
     targets = set(re.findall(r"^([a-z][a-z0-9-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))

@@ -1,4 +1,4 @@
-"""A gateway on a loopback port, a worker that knows a handful of tricks, and a client, for the tests beside this file."""
+"""A gateway on a loopback port, a worker with a handful of tricks, and a client, for the tests beside this file."""
 
 from __future__ import annotations
 
@@ -266,8 +266,8 @@ class Client:
 
 @asynccontextmanager
 async def joined(url: str, **options: Any) -> AsyncIterator[Client]:
-    """A connected client."""
-    async with connect(url, compression=None, proxy=None, **options) as socket:
+    """A connected client; it does not wait long for a gateway that cannot answer its close."""
+    async with connect(url, compression=None, proxy=None, close_timeout=0.5, **options) as socket:
         yield Client(socket)
 
 

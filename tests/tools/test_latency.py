@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -46,28 +47,38 @@ def log(*, append_delay_ms: int = 8) -> list[Line]:
 
 
 def rounded(latency: Latency) -> list[int | None]:
-    fields = ("heard_ms", "endpoint_ms", "answer_ms", "model_ms", "service_ms")
-    values = [getattr(latency, name) for name in fields]
+    values = [getattr(latency, field.name) for field in fields(latency)]
     return [None if value is None else round(value) for value in values]
 
 
 def test_without_the_log_only_what_the_caller_heard_is_known() -> None:
-    assert rounded(measure(conversation())) == [900, 500, 400, None, None]
+    assert rounded(measure(conversation())) == [900, 500, 400, None, None, None]
 
 
 def test_with_the_log_the_models_part_and_the_services_own_are_apart() -> None:
-    # Decision to production 395 ms in the log; 8 ms up for the last word, 10 ms down for the first sound.
-    assert rounded(measure(conversation(), log())) == [900, 500, 400, 395, 18]
+    # Decided 495 ms after the last word, produced 395 ms later; 8 ms up for that word, 10 ms down for the first sound.
+    assert rounded(measure(conversation(), log())) == [900, 495, 405, 8, 395, 10]
+
+
+def test_the_parts_make_up_the_whole() -> None:
+    latency = measure(conversation(), log())
+    assert (latency.endpoint_ms or 0) + (latency.answer_ms or 0) == pytest.approx(latency.heard_ms)
+    assert (latency.model_ms or 0) + (latency.down_ms or 0) == pytest.approx(latency.answer_ms)
 
 
 def test_a_log_without_appends_leaves_the_way_up_out() -> None:
-    assert rounded(measure(conversation(), log()[-2:])) == [900, 500, 400, 395, 10]
+    assert rounded(measure(conversation(), log()[-2:])) == [900, 495, 405, None, 395, 10]
 
 
 def test_a_log_of_another_session_says_nothing() -> None:
-    assert rounded(measure(conversation(), log()[:5])) == [900, 500, 400, None, None]
+    assert rounded(measure(conversation(), log()[:5])) == [900, 500, 400, None, None, None]
 
 
-def test_without_an_answer_nothing_is_known_and_the_table_says_so() -> None:
+def test_without_an_answer_nothing_is_known_and_the_table_is_empty() -> None:
     assert measure(Conversation(), log()) == Latency()
-    assert {value for _, value in Latency().rows()} == {"not known"}
+    assert Latency().rows() == []
+
+
+def test_the_table_leaves_out_what_is_not_known() -> None:
+    assert [name for name, _ in Latency(heard_ms=900.4).rows()] == ["caller's last word -> first sound, all in all"]
+    assert len(measure(conversation(), log()).rows()) == 6

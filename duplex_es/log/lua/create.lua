@@ -11,8 +11,10 @@ local lease_ms, member, announcement = tonumber(ARGV[6]), ARGV[7], ARGV[8]
 local old = redis.call('HMGET', head, 'incarnation', 'state', 'generation', 'token', 'gateway')
 local next_incarnation = 0
 if old[1] then
-  if old[1] == incarnation and old[3] == '1' and old[4] == token and old[5] == gateway then return 1 end
-  if old[2] ~= 'closed' then return redis.error_reply('EXISTS open') end
+  if old[2] ~= 'closed' then
+    if old[1] == incarnation and old[3] == '1' and old[4] == token and old[5] == gateway then return 1 end
+    return redis.error_reply('EXISTS open')
+  end
   next_incarnation = tonumber(old[1]) + 1
 end
 if tonumber(incarnation) ~= next_incarnation then return redis.error_reply('EXISTS other incarnation') end

@@ -98,7 +98,9 @@ def load_parts(options: CascadeOptions, clock: Callable[[], datetime] = local_ti
     chat = ChatServer(options.chat_url, options.chat_model, options.chat_key) if options.chat_url else None
     weights = find_weights() if options.language_model and chat is None else None
     small = SmolLm(weights) if weights is not None else None
-    asr.warm_up()
+    for part in (asr, small):
+        if part is not None:
+            part.warm_up()
     pools.wait()
     mind = Mind(chat=chat, small=small, executor=pools.mind, with_rules=options.rules)
     return Parts(vad, asr, voice, mind, pools, clock)

@@ -9,15 +9,15 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import re
+import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from .scene import Line, Scene
 
-GGUF_SHA256_START = "b179c952"
 MOST_TOKENS = 60
-MOST_LINES = 8
+LEAST_LINES = 8
 
 _EXAMPLES = (
     ("Hello there.", "Hello! How can I help you today?"),
@@ -45,10 +45,15 @@ def transcript_of(scene: Scene) -> str:
     lines = [
         "A friendly voice assistant answers in one short sentence.",
         *(f"User: {question}\nAssistant: {answer}" for question, answer in _EXAMPLES),
-        *_spoken(past[-MOST_LINES:]),
+        *_spoken(past[_window_start(len(past)) :]),
         f"User: {_one_line(scene.utterance)}\nAssistant:",
     ]
     return "\n".join(lines)
+
+
+def _window_start(count: int) -> int:
+    """Moves in steps, so that most prompts only add to the one before and the network's cache holds."""
+    return max(0, count - LEAST_LINES) // LEAST_LINES * LEAST_LINES
 
 
 def _spoken(lines: Sequence[Line]) -> list[str]:
@@ -72,7 +77,14 @@ class SmolLm:
         params.cpuparams.n_threads = 1
         params.cpuparams_batch.n_threads = 1
         params.warmup = True
+        params.verbosity = -1
+        # llama.cpp also opens a loopback port nobody here uses: nobody else can either, without this key.
+        params.api_keys = [secrets.token_hex(16)]
         self._server = engine.Server(params)
+
+    def warm_up(self) -> None:
+        """Read the examples once, three seconds that no caller should wait."""
+        self.reply(Scene("Hello."))
 
     def reply(self, scene: Scene) -> str:
         """One line of answer, possibly empty. The same scene gives the same answer."""
@@ -81,6 +93,7 @@ class SmolLm:
                 "prompt": transcript_of(scene),
                 "max_tokens": min(scene.max_tokens or MOST_TOKENS, MOST_TOKENS),
                 "temperature": 0.0,
+                "repeat_penalty": 1.1,
                 "stop": ["\n", "User:"],
                 "cache_prompt": True,
             }
@@ -91,7 +104,9 @@ class SmolLm:
 
 
 def whole_sentences(text: str) -> str:
-    """``text`` without a last sentence that was cut off, if there is a whole one before it."""
+    """``text`` without a last sentence that was cut off; empty when no sentence in it ends, or when it is a loop."""
     text = _one_line(text)
     ended = re.match(r".*[.!?]", text)
-    return ended.group() if ended else text
+    words = re.findall(r"[\w']+", text.lower())
+    is_loop = len(words) >= 8 and len(set(words)) * 3 <= len(words)
+    return ended.group() if ended and not is_loop else ""

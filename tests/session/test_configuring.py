@@ -1,0 +1,168 @@
+"""Settings are replaced as a whole or not at all, and every refusal names its field."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from duplex_es.model import ReconfigureModel
+from duplex_es.protocol import ProtocolError, UpdateSession
+from duplex_es.session.configuring import opening_settings
+from duplex_es.session.effects import AskModel
+from duplex_es.session.events import SessionReconfigured
+from duplex_es.testing.scenario import opened
+from tests.session.cast import EAGER, PATIENT, TURN_BASED, answer, eager, patient, plain, said, spoke
+
+pytestmark = pytest.mark.unit
+
+VAD = {"type": "server_vad"}
+
+
+def update(**session: Any) -> UpdateSession:
+    return UpdateSession(session=session, event_id="evt_update")
+
+
+def test_an_update_is_echoed_whole_and_told_to_the_model() -> None:
+    scenario = patient(instructions="old", temperature=0.5).when(update(instructions="new"))
+    scenario.then(SessionReconfigured).shows("session.updated")
+    (ask,) = scenario.effects
+    assert isinstance(ask, AskModel)
+    assert isinstance(ask.request, ReconfigureModel)
+    assert (ask.request.instructions, ask.request.temperature) == ("new", 0.5)
+
+
+def test_a_setting_that_is_not_named_stays_and_null_takes_one_away() -> None:
+    settings = patient(instructions="old", temperature=0.5).when(update(temperature=None)).session.settings
+    assert (settings.instructions, settings.temperature) == ("old", None)
+
+
+@pytest.mark.parametrize(
+    ("session", "code", "param"),
+    [
+        ({"turn_detection": {"type": "semantic_vad"}}, "unsupported_turn_detection", "turn_detection"),
+        ({"turn_detection": {"threshold": 0.9}}, "unsupported_turn_detection", "turn_detection"),
+        ({"turn_detection": {**VAD, "interrupt_response": False}}, "unsupported_turn_detection", "turn_detection"),
+        ({"turn_detection": {**VAD, "create_response": False}}, "unsupported_turn_detection", "turn_detection"),
+        ({"turn_detection": {**VAD, "threshold": 0.1}}, "unsupported_turn_detection", "turn_detection"),
+        ({"overlap_policy": "barge_in_on_speech"}, "unsupported_turn_detection", "turn_detection"),
+        ({"input_audio_format": "mp3"}, "unsupported_audio_format", "audio.input.format"),
+        ({"sample_rate_hz": 7_999}, "unsupported_audio_format", "audio.input.format"),
+        (
+            {"audio": {"input": {"format": {"type": "audio/pcm", "channels": 2}}}},
+            "unsupported_audio_format",
+            "audio.input.format",
+        ),
+        ({"output_audio_format": "pcm_f32le"}, "unsupported_audio_format", "audio.output.format"),
+        ({"model": "another"}, "model_update_unsupported", "session.model"),
+        ({"ref_audio": "data:audio/wav;base64,AAAA"}, "ref_audio_update_unsupported", "session.ref_audio"),
+        (
+            {"extra_body": {"ref_audio_path": "/etc/passwd"}},
+            "unsupported_ref_audio_path",
+            "session.extra_body.ref_audio_path",
+        ),
+        (
+            {"extra_body": {"tts_ref_audio_path": "x.wav"}},
+            "unsupported_ref_audio_path",
+            "session.extra_body.tts_ref_audio_path",
+        ),
+        ({"extra_body": {"native_duplex": "yes"}}, "invalid_request_error", "session.extra_body.native_duplex"),
+        (
+            {"extra_body": {"native_duplex": False}},
+            "native_duplex_mode_update_unsupported",
+            "session.extra_body.native_duplex",
+        ),
+    ],
+)
+def test_a_refused_update_names_its_field_and_leaves_every_setting_alone(
+    session: dict[str, object], code: str, param: str
+) -> None:
+    before = patient(extra_body={"native_duplex": True}, temperature=0.5)
+    scenario = before.when(update(temperature=0.9, instructions="new", **session)).refuses(code, param=param)
+    assert scenario.session == before.session
+    assert scenario.decision.facts[0].event_id == "evt_update"  # type: ignore[attr-defined]
+
+
+def test_the_same_things_are_refused_when_the_session_opens() -> None:
+    for session, code in (
+        ({"turn_detection": {"type": "semantic_vad"}}, "unsupported_turn_detection"),
+        ({"output_audio_format": "mp3"}, "unsupported_audio_format"),
+        ({"extra_body": {"ref_audio_path": "x"}}, "unsupported_ref_audio_path"),
+    ):
+        with pytest.raises(ProtocolError) as refused:
+            opening_settings(session, PATIENT, "patient")
+        assert refused.value.code == code
+
+
+def test_a_model_that_does_not_listen_while_it_speaks_cannot_be_told_to_interrupt() -> None:
+    with pytest.raises(ProtocolError) as refused:
+        opening_settings({"turn_detection": {**VAD, "interrupt_response": True}}, TURN_BASED, "turns")
+    assert refused.value.code == "server_vad_requires_native_duplex"
+
+
+def test_a_detector_of_such_a_model_survives_every_later_update() -> None:
+    scenario = opened(TURN_BASED, {"turn_detection": VAD})
+    assert scenario.session.settings.overlap_policy == "listen_only"
+    after = scenario.given(update(instructions="new"), update(overlap_policy="listen_only")).session.settings
+    assert (after.instructions, after.turn_detection) == ("new", scenario.session.settings.turn_detection)
+
+
+def test_a_model_is_named_again_without_harm() -> None:
+    patient().when(update(model="patient", temperature=1)).then(SessionReconfigured)
+
+
+def test_the_voice_may_change_until_it_was_heard() -> None:
+    scenario = patient(voice="anna").given(spoke())
+    scenario.when(update(voice="ben")).then(SessionReconfigured)
+    heard = scenario.given(said("Hello"))
+    heard.when(update(voice="ben")).refuses("voice_update_after_audio_unsupported", param="session.voice")
+    heard.when(update(voice="anna", temperature=1)).then(SessionReconfigured)
+    patient(voice="anna").given(*answer("Hello")).when(update(voice="ben")).refuses(
+        "voice_update_after_audio_unsupported"
+    )
+
+
+def test_a_detector_sets_the_overlap_policy_and_taking_it_away_takes_the_policy_too() -> None:
+    scenario = patient(turn_detection=VAD)
+    assert scenario.session.settings.overlap_policy == "barge_in_on_speech"
+    assert scenario.session.settings.turn_detection is not None
+    off = scenario.given(update(turn_detection=None)).session.settings
+    assert (off.turn_detection, off.overlap_policy) == (None, "listen_only")
+
+
+def test_a_model_that_interrupts_itself_keeps_its_policy_without_a_detector() -> None:
+    assert eager().session.settings.overlap_policy == "barge_in_on_speech"
+    assert eager(overlap_policy="listen_only").session.settings.overlap_policy == "listen_only"
+    assert eager(turn_detection=None).session.settings.overlap_policy == "barge_in_on_speech"
+
+
+def test_the_model_says_whether_it_answers_by_itself_and_the_client_may_overrule_it() -> None:
+    assert eager().session.settings.auto_response
+    assert not patient().session.settings.auto_response
+    assert not eager(extra_body={"auto_response": False}).session.settings.auto_response
+    assert patient(extra_body={"auto_response": True}).session.settings.auto_response
+    assert not patient(extra_body={"auto_response": "true"}).session.settings.auto_response
+
+
+def test_what_only_the_client_understands_is_kept_and_null_removes_it() -> None:
+    scenario = patient(metadata={"a": 1}, prompt={"id": "p"})
+    assert scenario.session.settings.extra == {"metadata": {"a": 1}, "prompt": {"id": "p"}}
+    after = scenario.given(update(metadata=None, include=["x"])).session.settings
+    assert after.extra == {"prompt": {"id": "p"}, "include": ["x"]}
+
+
+def test_formats_and_rates_go_together() -> None:
+    settings = patient(input_audio_format="g711_ulaw", output_audio_format="g711_alaw").session.settings
+    assert (settings.input_format, settings.input_rate_hz, settings.output_format) == ("g711_ulaw", 8_000, "g711_alaw")
+    later = patient(sample_rate_hz=24_000).session.settings
+    assert (later.input_format, later.input_rate_hz) == ("pcm16", 24_000)
+
+
+def test_extra_body_is_added_to_and_the_playback_policy_may_stand_in_it() -> None:
+    scenario = plain(extra_body={"playback_commit_policy": "ack_only", "a": 1}).given(update(extra_body={"b": 2}))
+    assert scenario.session.settings.extra_body == {"playback_commit_policy": "ack_only", "a": 1, "b": 2}
+    assert scenario.session.settings.playback_commit_policy == "ack_only"
+
+
+def test_the_model_of_a_session_is_what_the_gateway_chose() -> None:
+    assert opening_settings({"model": "whatever"}, EAGER, "eager").model == "eager"
