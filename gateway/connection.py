@@ -171,10 +171,13 @@ class Connection:
             raise fate
         ref = self._attachment.ref
         head = await self._service.log.head(ref.session_id)
-        if head.ref == ref and head.generation > self._attachment.generation:
+        if head.ref != ref or head.state == "closed":
+            await asyncio.sleep(LAST_WORDS_S)  # It is over: the downlink says it better, if it can.
+            raise SessionUnknown(ref.session_id)
+        if head.generation > self._attachment.generation:
             return endings.replaced(self._attachment)
-        await asyncio.sleep(LAST_WORDS_S)  # It is over: the downlink says it better, if it can.
-        raise SessionUnknown(ref.session_id)
+        _log.error("session=%s generation=%d detached by nobody", ref.session_id, self._attachment.generation)
+        return endings.failed()
 
     # -- the end ---------------------------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ class Departing(Protocol):
         """Tell the client that this socket will close in ``grace_ms``."""
 
     def depart(self) -> None:
-        """Close now."""
+        """Close now. Idempotent."""
 
 
 class Service:
@@ -97,7 +97,10 @@ class Service:
             connection.announce_departure(int(self.settings.drain_s * 1000))
         while self.connections and loop.time() < deadline_s and not hurry():
             await asyncio.sleep(_TICK_S)
-        for connection in list(self.connections):
-            connection.depart()
-        while self.connections and not hurry():
+        while self.connections:
+            # Again and again: a socket may still have been opening its session when the others were told.
+            for connection in list(self.connections):
+                connection.depart()
+            if hurry():
+                return
             await asyncio.sleep(_TICK_S)

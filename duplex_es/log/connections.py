@@ -113,14 +113,16 @@ class Link:
         """Send one pipeline and read all of its replies; error replies are values. Raises: Broken."""
         connection = await self.ensure()
         replies: list[Reply] = []
-        loop = asyncio.get_running_loop()
+        loop, patience_s = asyncio.get_running_loop(), self._settings.socket_timeout_s
         try:
-            async with asyncio.timeout(self._settings.socket_timeout_s) as deadline:
+            async with asyncio.timeout(patience_s) as deadline:
                 await connection.send_packed_command(pack(commands), check_health=False)
+                extend_from = loop.time()
                 for _ in commands:
-                    if len(replies) % 64 == 63:
-                        # Time is per progress, not per pipeline: a long answer is not a silent one.
-                        deadline.reschedule(loop.time() + self._settings.socket_timeout_s)
+                    # Time is per progress, not per pipeline: a long answer is not a silent one. Seldom, as timers cost.
+                    if (now := loop.time()) > extend_from:
+                        deadline.reschedule(now + patience_s)
+                        extend_from = now + patience_s / 8
                     try:
                         replies.append(await connection.read_response(timeout=math.inf))
                     except ResponseError as refusal:

@@ -139,6 +139,8 @@ class RedisFollower(Feed):
         if self._output and self._raised > self._told_raised:
             self._told_raised = self._raised
             self._pending.append(AttachmentRaised(self._raised))
+        if self._pending:
+            return
         if self._behind:
             await self._catch_up()
         elif self._live:
@@ -147,7 +149,7 @@ class RedisFollower(Feed):
             self._finished = True
             if self._output:
                 self._pending.append(Ended(self._ended))
-        elif not (self._pending or self._unsure):
+        elif not self._unsure:
             await self._wake.wait()
 
     async def _see_where_it_stands(self) -> None:

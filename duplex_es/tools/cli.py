@@ -18,6 +18,13 @@ DEFAULT_URL = f"ws://127.0.0.1:{DEFAULT_PORT}/v1/realtime"
 DEFAULT_MODEL = "cascade"
 
 
+class HelpWithDefaults(argparse.ArgumentDefaultsHelpFormatter):
+    """Help that shows a default only where there is one."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        return action.help if action.default in (None, False, []) else super()._get_help_string(action)
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The whole tree. Each leaf sets ``run`` to its coroutine function and ``interrupted`` to its code for Ctrl-C."""
     parser = argparse.ArgumentParser(
@@ -49,9 +56,7 @@ Commands = argparse._SubParsersAction
 
 
 def _leaf(commands: Commands[argparse.ArgumentParser], name: str, text: str) -> argparse.ArgumentParser:
-    leaf = commands.add_parser(
-        name, help=text, description=text, formatter_class=argparse.ArgumentDefaultsHelpFormatter
-    )
+    leaf = commands.add_parser(name, help=text, description=text, formatter_class=HelpWithDefaults)
     leaf.set_defaults(interrupted=INTERRUPTED)
     return leaf
 

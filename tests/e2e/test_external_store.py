@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.ordering import ResponseOrderChecker
+from tests.support.ordering import check_order
 from tests.support.processes import StoreProcess
 from tests.support.services import Deployment
 from tests.support.talking import conversing
@@ -27,4 +27,4 @@ async def test_a_call_over_redis_server(redis_server: StoreProcess):
     assert done["response"]["output"][0]["content"][0]["transcript"] == "over a real Redis"
     assert caller.seqs == list(range(1, len(caller.seqs) + 1))
     assert statuses == [0, 0]
-    ResponseOrderChecker.check(caller.heard)
+    check_order(caller.heard)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.ordering import ResponseOrderChecker
+from tests.support.ordering import check_order
 from tests.support.services import Deployment
 from tests.support.talking import conversing, loudness, question_pcm
 
@@ -14,9 +14,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 async def test_a_typed_question_gets_a_spoken_answer(cascade: Deployment):
     async with conversing(cascade.urls[0], model="cascade") as caller:
         text = {"type": "input_text", "text": "What is seven plus five?"}
-        await caller.say(
-            type="conversation.item.create", item={"type": "message", "role": "user", "content": [text]}
-        )
+        await caller.say(type="conversation.item.create", item={"type": "message", "role": "user", "content": [text]})
         await caller.say(type="response.create", event_id="evt_ask")
         done = await caller.hear_until("response.done")
         await caller.hear_until("rate_limits.updated")
@@ -25,7 +23,7 @@ async def test_a_typed_question_gets_a_spoken_answer(cascade: Deployment):
     assert "12" in done["response"]["output"][0]["content"][0]["transcript"].replace("twelve", "12")
     assert len(caller.answer_pcm) > 24_000 and loudness(caller.answer_pcm) > 0.01
     assert caller.seqs == list(range(1, len(caller.seqs) + 1))
-    ResponseOrderChecker.check(caller.heard)
+    check_order(caller.heard)
 
 
 async def test_a_spoken_question_gets_a_spoken_answer_without_any_commit(cascade: Deployment):
@@ -40,7 +38,7 @@ async def test_a_spoken_question_gets_a_spoken_answer_without_any_commit(cascade
     assert kinds.index("input_audio_buffer.speech_started") < kinds.index("input_audio_buffer.speech_stopped")
     assert kinds.index("input_audio_buffer.committed") < kinds.index("response.created")
     assert done["response"]["status"] == "completed" and loudness(caller.answer_pcm) > 0.01
-    ResponseOrderChecker.check(caller.heard)
+    check_order(caller.heard)
 
 
 async def test_a_committed_question_is_answered_at_once(cascade: Deployment):
@@ -55,15 +53,16 @@ async def test_a_committed_question_is_answered_at_once(cascade: Deployment):
     at = kinds.index("conversation.item.added")
     assert kinds[at : at + 3] == fan_out
     assert done["response"]["status"] == "completed"
-    ResponseOrderChecker.check(caller.heard)
+    check_order(caller.heard)
 
 
 async def test_the_caller_can_talk_over_the_answer(cascade: Deployment):
     async with conversing(cascade.urls[0], model="cascade") as caller:
-        text = {"type": "input_text", "text": "Please repeat after me: one two three four five six seven eight nine ten."}
-        await caller.say(
-            type="conversation.item.create", item={"type": "message", "role": "user", "content": [text]}
-        )
+        text = {
+            "type": "input_text",
+            "text": "Please repeat after me: one two three four five six seven eight nine ten.",
+        }
+        await caller.say(type="conversation.item.create", item={"type": "message", "role": "user", "content": [text]})
         await caller.say(type="response.create")
         await caller.hear_until("response.output_audio.delta")
         await caller.play(question_pcm(), silence_ms=800)
@@ -74,4 +73,4 @@ async def test_the_caller_can_talk_over_the_answer(cascade: Deployment):
     assert cut["response"]["status"] == "cancelled"
     assert cut["response"]["status_details"]["reason"] == "barge_in"
     assert answered["response"]["status"] == "completed"
-    ResponseOrderChecker.check(caller.heard)
+    check_order(caller.heard)

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from tests.support.ordering import ResponseOrderChecker
+from tests.support.ordering import check_order
 from tests.support.services import Deployment
 from tests.support.talking import Caller, calling, conversing
 
@@ -50,7 +50,7 @@ async def test_a_client_that_drops_mid_answer_resumes_on_the_other_gateway(pair:
     assert resumed["resume_token"] != created["resume_token"]
     seqs = first.seqs + second.seqs
     assert seqs == list(range(1, len(seqs) + 1))
-    ResponseOrderChecker.check(first.heard + second.heard)
+    check_order(first.heard + second.heard)
 
 
 async def test_a_replay_is_the_same_bytes(pair: Deployment):

@@ -60,6 +60,7 @@ class FakeWorker:
     resumable: bool = True
     refusal: RefuseCommand | None = None
     mute: bool = False
+    used: int = 0
     heard: dict[str, list[Said]] = field(default_factory=dict)
     claims: dict[str, Claim] = field(default_factory=dict)
     _seqs: dict[str, int] = field(default_factory=dict)
@@ -68,17 +69,25 @@ class FakeWorker:
     async def working(self) -> AsyncIterator[FakeWorker]:
         """Serve until the block ends."""
         await self.register()
-        task = asyncio.create_task(self._claim_all())
+        tasks = [asyncio.create_task(self._claim_all()), asyncio.create_task(self._renew())]
         try:
             yield self
         finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def register(self, used: int = 0) -> None:
+    async def register(self) -> None:
         """Tell the fleet what there is."""
-        card = WorkerCard("worker-1", {model: b"" for model in self.models}, self.slots, used)
+        card = WorkerCard("worker-1", {model: b"" for model in self.models}, self.slots, self.used)
         await self.log.register(card)
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(2.0)
+            with contextlib.suppress(LogError):
+                await self.log.renew([], list(self.claims.values()))
+                await self.register()
 
     async def _claim_all(self) -> None:
         async with asyncio.TaskGroup() as sessions:

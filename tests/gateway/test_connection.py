@@ -37,6 +37,25 @@ class SilentLog(MemoryLog):
         return await super().renew(attachments, claims)
 
 
+class GatedLog(MemoryLog):
+    """A log that lands appends only while its gate is open, and lands them even if nobody waits for them any more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.appends = 0
+
+    async def append_input(self, attachment, first_index, records):  # type: ignore[no-untyped-def]
+        """See ``SessionLog``."""
+        self.appends += 1
+        await asyncio.shield(self._land(attachment, first_index, records))
+
+    async def _land(self, attachment, first_index, records):  # type: ignore[no-untyped-def]
+        await self.gate.wait()
+        await super().append_input(attachment, first_index, records)
+
+
 async def test_close_is_answered_and_nothing_follows(gateway: Gateway) -> None:
     async with joined(gateway.url()) as client:
         await client.open(session_id="mine")
@@ -230,6 +249,24 @@ async def test_a_stopping_gateway_announces_it_and_closes_1012(gateway: Gateway,
         await client.hear_type("session.resumed")
 
 
+async def test_what_was_read_before_the_gateway_stops_still_reaches_the_log() -> None:
+    log = GatedLog()
+    async with FakeWorker(log).working() as worker, running(log) as gateway, joined(gateway.url()) as client:
+        await client.open(session_id="mine")
+        log.gate.clear()
+        appends = log.appends
+        await client.say("input.text.append", text="on its way")
+        await until(lambda: log.appends > appends)
+        await client.say("input.text.append", text="held")
+        await client.say("session.no.such")
+        gateway.server.should_exit = True
+        await client.hear_type("session.going_away")
+        await client.closed()
+        log.gate.set()
+        await until(lambda: types(worker.heard["mine"])[-1] == "SocketDetached")
+        assert types(worker.heard["mine"])[2:] == ["AppendText", "AppendText", "RefuseCommand", "SocketDetached"]
+
+
 async def test_the_first_ending_wins_and_the_others_are_cancelled() -> None:
     cancelled = asyncio.Event()
 
@@ -251,3 +288,15 @@ async def test_the_first_ending_wins_and_the_others_are_cancelled() -> None:
 
 async def _fails() -> None:
     raise ZeroDivisionError
+
+
+async def test_an_attachment_that_nobody_took_but_is_gone_can_be_resumed(gateway: Gateway) -> None:
+    log = gateway.service.log
+    assert isinstance(log, MemoryLog)
+    async with joined(gateway.url()) as client:
+        created = await client.open(session_id="mine")
+        log._current["mine"].attached = False  # As no gateway would do it.
+        assert (await client.hear_type("error"))["error"]["code"] == "internal_error"
+    async with joined(gateway.url("autostart=0")) as client:
+        await client.resume(created, 1)
+        await client.hear_type("session.resumed")

@@ -73,18 +73,26 @@ async def test_a_stall_of_the_event_loop_ends_no_call(log: MemoryLog, worker: Fa
     async with running(log, **QUICK) as gateway, joined(gateway.url()) as client:
         await client.open(session_id="mine")
         socket = server_side(gateway)
-        await until(lambda: socket.pong_timer is not None or socket.last_ping_rtt > 0)
-        time.sleep(1.0)  # Both ends stand still for several timeouts.
+        client.socket.transport.pause_reading()
+        await until(lambda: socket.pong_timer is not None)
+        client.socket.transport.resume_reading()
+        time.sleep(1.0)  # Both ends stand still for several timeouts, with a ping on its way.
+        await asyncio.sleep(0)  # The overdue timer runs before anything the client says can be read.
         await client.say("session.heartbeat")
         await client.hear_type("session.heartbeat_ack")
         assert not lost(worker)
 
 
-async def test_a_close_nobody_answers_is_cut_off(log: MemoryLog, worker: FakeWorker) -> None:
+async def test_a_close_nobody_takes_is_cut_off(log: MemoryLog, worker: FakeWorker) -> None:
     async with running(log) as gateway, joined(gateway.url()) as client:
         await client.open(session_id="mine")
-        server_side(gateway).close_timeout = 0.1
+        socket = server_side(gateway)
+        socket.close_timeout = 0.1
         client.socket.transport.pause_reading()
+        while not socket.transport.get_write_buffer_size():
+            await worker.show("mine", audio_delta(bytes(16_000)))
+            await asyncio.sleep(0.01)
+        assert socket.writable.is_set(), "the close itself must be able to leave"
         await client.say("session.close")
         await until(lambda: not gateway.server.server_state.connections)
 

@@ -40,14 +40,12 @@ async def test_the_session_names_the_model_before_the_query_does(log: MemoryLog)
 
 
 async def test_a_full_fleet_is_busy_and_says_how_many_it_takes(log: MemoryLog) -> None:
-    worker = FakeWorker(log, slots=3)
-    async with worker.working(), running(log) as gateway:
-        await worker.register(used=3)
-        async with joined(gateway.url("model=cascade")) as client:
-            error = (await client.hear_type("error"))["error"]
-            assert (error["code"], error["type"]) == ("duplex_session_busy", "rate_limit_error")
-            assert "max_sessions=3" in error["message"]
-            assert await client.closed() == (1000, "")
+    worker = FakeWorker(log, slots=3, used=3)
+    async with worker.working(), running(log) as gateway, joined(gateway.url("model=cascade")) as client:
+        error = (await client.hear_type("error"))["error"]
+        assert (error["code"], error["type"]) == ("duplex_session_busy", "rate_limit_error")
+        assert "max_sessions=3" in error["message"]
+        assert await client.closed() == (1000, "")
     assert await log.sessions() == []
 
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from duplex_es.log.api import EntryId, Head, SessionRef
+from duplex_es.log.api import EntryId, Head, SessionLog, SessionRef
 from duplex_es.log.memory import MemoryLog
 from duplex_es.protocol import ProtocolError
+from gateway.peer import Peer
 from gateway.resuming import JournalGap, check_position
 from tests.gateway.stage import Client, FakeWorker, Gateway, inputs_of, joined, running, types, until
 
@@ -31,6 +32,13 @@ async def refused(gateway: Gateway, created: dict[str, Any], after_seq: int, cod
         error = await client.hear_type("error")
         assert (error["code"], type(error["error"])) == (code, str)
         assert await client.closed() == (1000, "")
+
+
+async def acknowledged(log: SessionLog, session_id: str, seq: int) -> None:
+    """Return once the log knows that everything up to ``seq`` has arrived."""
+    async with asyncio.timeout(5):
+        while (await log.head(session_id)).acknowledged_seq < seq:
+            await asyncio.sleep(0.005)
 
 
 async def listened(client: Client, words: int) -> list[dict[str, Any]]:
@@ -169,9 +177,7 @@ async def test_below_what_was_acknowledged_is_a_gap_and_the_token_stays_good(gat
         created = await client.open(session_id="mine")
         await listened(client, 5)
         await client.say("session.event_ack", server_event_seq=4)
-        async with asyncio.timeout(5):
-            while (await log.head("mine")).acknowledged_seq < 4:
-                await asyncio.sleep(0.005)
+        await acknowledged(log, "mine", 4)
     async with joined(other.url("autostart=0")) as client:
         await client.resume(created, 3)
         resync = await client.hear_type("session.resync_required")
@@ -213,15 +219,26 @@ async def test_the_old_token_stays_good_when_the_answer_was_lost_on_the_way(gate
 
 
 async def test_an_acknowledgement_of_replayed_frames_is_good_before_they_were_sent_again(
-    gateway: Gateway, other: Gateway, worker: FakeWorker
+    gateway: Gateway, other: Gateway, worker: FakeWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    gate = asyncio.Event()
+    send = Peer.send
+
+    async def held_back(peer: Peer, text: str) -> bool:
+        if '"server_event_seq"' in text:
+            await gate.wait()
+        return await send(peer, text)
+
     async with joined(gateway.url()) as client:
         created = await client.open(session_id="mine")
         await listened(client, 30)
+    monkeypatch.setattr(Peer, "send", held_back)
     async with joined(other.url("autostart=0")) as client:
         await client.resume(created, 1)
         await client.say("session.event_ack", server_event_seq=31)
         await client.hear_type("session.resumed")
+        await acknowledged(gateway.service.log, "mine", 31)
+        gate.set()
         assert [(await client.hear())["server_event_seq"] for _ in range(30)] == list(range(2, 32))
         await client.say("session.heartbeat")
         await client.hear_type("session.heartbeat_ack")

@@ -97,6 +97,15 @@ async def test_stopping_tells_everybody_waits_and_then_closes_who_is_left() -> N
     assert await service.why_not_ready() == "the gateway is stopping"
 
 
+async def test_a_session_that_opens_while_the_gateway_stops_is_closed_too() -> None:
+    service = Service(settings_of(drain_s=0.0), MemoryLog())
+    first = Socket(service, obedient=False)
+    late: list[Socket] = []
+    first.depart = lambda: (service.connections.discard(first), late.append(Socket(service, obedient=False)))  # type: ignore[method-assign,assignment]
+    await asyncio.wait_for(service.drain(), 5)
+    assert late[0].told == ["depart"]
+
+
 async def test_stopping_is_quick_when_nobody_is_there_or_when_hurried() -> None:
     service = Service(settings_of(drain_s=60.0), MemoryLog())
     await asyncio.wait_for(service.drain(), 1)

@@ -20,7 +20,7 @@ def store(**fields: str) -> object:
 
     async def exchange(commands: Sequence[Command]) -> list[Reply]:
         assert list(commands) == [("INFO",)]
-        return ["# Server\r\n" .encode() + "\r\n".join(f"{name}:{value}" for name, value in known.items()).encode()]
+        return [b"# Server\r\n" + "\r\n".join(f"{name}:{value}" for name, value in known.items()).encode()]
 
     return exchange
 

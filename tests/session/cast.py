@@ -96,7 +96,8 @@ def typed(text: str, **fields: Any) -> CreateItem:
     """A written user message."""
     content = [ContentPart(type="input_text", text=text)]
     place = {"previous_item_id": fields.pop("previous_item_id")} if "previous_item_id" in fields else {}
-    return CreateItem(item=Item(type="message", role="user", content=content, **fields), event_id="evt_item", **place)
+    item = Item(type="message", role=fields.pop("role", "user"), content=content, **fields)
+    return CreateItem(item=item, event_id="evt_item", **place)
 
 
 def spoke(turn: int = 0, *, epoch: int = 0, **fields: Any) -> ModelSpoke:

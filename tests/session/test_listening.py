@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from duplex_es.model import EndTurn, ModelHeardSpeech, ModelHeardSpeechEnd, ModelHeardTurn, ModelListened, ResetInput
+from duplex_es.model import (
+    EndTurn,
+    ModelHeardSpeech,
+    ModelHeardSpeechEnd,
+    ModelHeardTurn,
+    ModelInterrupted,
+    ModelListened,
+    ResetInput,
+)
 from duplex_es.protocol import AppendAudio, AppendText, CancelInput, ClearInput, CommitInput, CommitTurn, frames
 from duplex_es.session.effects import AskModel, FeedAppended
 from duplex_es.session.events import (
@@ -21,7 +29,6 @@ from duplex_es.session.events import (
 )
 from duplex_es.session.inputs import AudioArrived
 from tests.session.cast import (
-    answer,
     append,
     eager,
     finished,
@@ -385,9 +392,6 @@ def test_what_was_heard_before_a_barge_in_that_cleared_the_input_is_stale() -> N
 
 def test_hearing_survives_the_interruption_of_an_answer() -> None:
     scenario = eager().given(spoke(), said("One"), append(), ModelHeardSpeech(epoch=0, start_ms=10))
-    scenario = scenario.given(*answer("Two", turn=5, epoch=9))
-    from duplex_es.model import ModelInterrupted
-
     cut = scenario.given(ModelInterrupted(epoch=0, turn=0))
     assert cut.session.epoch == 1
     cut.when(heard("stop", epoch=0)).then(SpeechStopped, InputCommitted)

@@ -6,7 +6,7 @@ import asyncio
 import base64
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +39,11 @@ class Caller:
         await self.socket.send(json.dumps(event))
 
     async def hear(self) -> dict[str, Any]:
-        """The next frame."""
-        frame: dict[str, Any] = json.loads(await self.socket.recv())
+        """The next frame. Raises: AssertionError with the last frames when the socket was closed instead."""
+        try:
+            frame: dict[str, Any] = json.loads(await self.socket.recv())
+        except websockets.ConnectionClosed as closed:
+            raise AssertionError(f"{closed} after {self.heard[-3:]}") from closed
         self.heard.append(frame)
         return frame
 
@@ -87,11 +90,18 @@ async def calling(url: str, *, query: str = "") -> AsyncIterator[Caller]:
 
 @asynccontextmanager
 async def conversing(url: str, *, model: str, **session: Any) -> AsyncIterator[Caller]:
-    """A call that is open: ``session.created`` and ``session.updated`` were heard."""
+    """A call that is open: ``session.created`` and ``session.updated`` were heard. Hangs up at the end, so that the
+
+    slot is free again; a call whose socket was cut is left to be resumed.
+    """
     async with calling(url, query="?autostart=0") as caller:
         await caller.say(type="session.update", session={"model": model, **session})
         await caller.hear_until("session.updated")
         yield caller
+        with suppress(websockets.ConnectionClosed):
+            await caller.say(type="session.close")
+            async for frame in caller.socket:
+                caller.heard.append(json.loads(frame))
 
 
 def loudness(pcm: bytes) -> float:

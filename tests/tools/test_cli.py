@@ -40,6 +40,14 @@ def test_the_defaults_suit_one_machine() -> None:
     assert talk.url == ["ws://127.0.0.1:8099/v1/realtime"]
 
 
+def test_help_shows_defaults_only_where_there_are_some() -> None:
+    for parser in leaves(cli.build_parser()):
+        assert "default: None" not in parser.format_help()
+        assert "default: []" not in parser.format_help()
+    up = next(parser for parser in leaves(cli.build_parser()) if parser.prog.endswith(" up"))
+    assert "(default: 8099)" in " ".join(up.format_help().split())
+
+
 def test_several_urls_are_several_gateways() -> None:
     assert cli.build_parser().parse_args(["talk", "ws://a", "ws://b", "--wav", "q"]).url == ["ws://a", "ws://b"]
 

@@ -24,7 +24,7 @@ local fence = tonumber(h[3]) + 1
 local id = fence .. '-0'
 local first = seqs_of(output, h[4]) + 1
 -- A claim that wrote nothing leaves no trace in the list: the next one starts at the same seq.
-local claims = string.gsub(h[4], ' %d+:' .. first .. '$', '') .. ' ' .. fence .. ':' .. first
+local claims = string.gsub(h[4], '%d+:' .. first .. ';', '') .. fence .. ':' .. first .. ';'
 redis.call('XADD', output, id, 'm', record)
 fence_off(output_audio, id)
 redis.call('HSET', head, 'state', 'claimed', 'fence', fence, 'worker', worker, 'claims', claims, 'nonce', nonce)

@@ -23,7 +23,7 @@ local function ends_of(stream)
   return tonumber(generation), tonumber(number), tonumber(first_generation), tonumber(first_number)
 end
 
--- `claims` lists '<fence>:<first seq>' of every claim that wrote something, ascending, and of the newest one.
+-- `claims` lists '<fence>:<first seq>;' of every claim that wrote something, ascending, and of the newest one.
 -- The first seq that claim `fence` wrote or would have written; nothing above the newest claim.
 local function first_seq_of(claims, fence)
   for recorded, first in string.gmatch(claims, '(%d+):(%d+)') do

@@ -151,7 +151,11 @@ class Hearing:
         self.finish(committed=True)
 
     def _forget_surplus(self) -> None:
-        longest = (LONGEST_MS if self._begun_ms is not None else self.settings.prefix_ms) // FRAME_MS
-        run = 0 if self._begun_ms is not None else self.settings.endpoint.frames(self.settings.endpoint.min_speech_ms)
-        if len(self._kept) > longest + run:
-            del self._kept[: len(self._kept) - longest - run]
+        endpoint = self.settings.endpoint
+        if self._begun_ms is not None:
+            most = LONGEST_MS // FRAME_MS
+        else:
+            # What may turn out to be the beginning of speech does not count as the audio before it.
+            most = self.settings.prefix_ms // FRAME_MS + endpoint.frames(endpoint.min_speech_ms) - 1
+        if len(self._kept) > most:
+            del self._kept[: len(self._kept) - most]

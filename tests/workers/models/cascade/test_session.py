@@ -34,6 +34,7 @@ pytestmark = pytest.mark.unit
 
 Opening = Callable[..., Awaitable[Caller]]
 
+PACED = {"lead_ms": "600"}
 WEATHER = {
     "type": "function",
     "name": "get_weather",
@@ -44,11 +45,11 @@ WEATHER = {
 
 @pytest.fixture
 async def opening() -> AsyncIterator[Opening]:
-    """Opens sessions; at the end they are closed and the order of all they said is checked."""
+    """Opens sessions that speak as fast as they can, unless told otherwise; at the end all they said is checked."""
     callers: list[Caller] = []
 
     async def opened(options: dict[str, str] | None = None, **fields: object) -> Caller:
-        model = shared_cascade(**(options or {}))
+        model = shared_cascade(**{"lead_ms": "none", **(options or {})})
         await model.load()
         callers.append(await ModelSuite().opened(model, **fields))
         return callers[-1]
@@ -104,7 +105,7 @@ async def test_a_commit_is_taken_without_waiting_for_silence(opening: Opening) -
 
 
 async def test_speech_over_the_answer_cuts_it_and_is_answered(opening: Opening) -> None:
-    caller = await opening()
+    caller = await opening(PACED)
     await start_story(caller)
     await say(caller, "What time is it?")
     cut = await caller.ear.first(ModelInterrupted)
@@ -117,7 +118,7 @@ async def test_speech_over_the_answer_cuts_it_and_is_answered(opening: Opening) 
 
 
 async def test_the_sessions_own_interrupt_after_a_cut_does_not_cut_the_next_answer(opening: Opening) -> None:
-    caller = await opening()
+    caller = await opening(PACED)
     await start_story(caller)
     await say(caller, "What time is it?")
     await caller.ear.first(ModelSpoke, lambda spoke: spoke.turn == 1)
@@ -126,7 +127,7 @@ async def test_the_sessions_own_interrupt_after_a_cut_does_not_cut_the_next_answ
 
 
 async def test_an_acknowledgement_does_not_cut_the_answer(opening: Opening) -> None:
-    caller = await opening()
+    caller = await opening(PACED)
     await start_story(caller)
     await say(caller, "Okay.")
     stopped = await caller.ear.first(ModelHeardSpeechEnd)
@@ -145,7 +146,7 @@ async def test_an_acknowledgement_outside_an_answer_is_a_turn(opening: Opening) 
 
 
 async def test_a_model_told_to_listen_only_answers_after_its_own_answer(opening: Opening) -> None:
-    caller = await opening(overlap_policy="listen_only")
+    caller = await opening(PACED, overlap_policy="listen_only")
     await caller.ask("Count to four.")
     await caller.ear.first(ModelProducedAudio)
     await say(caller, "What time is it?")
@@ -245,7 +246,7 @@ async def test_a_rebuilt_session_remembers(opening: Opening) -> None:
 
 
 async def test_only_what_was_heard_of_an_interrupted_answer_is_remembered(opening: Opening) -> None:
-    caller = await opening(modalities=("text",))
+    caller = await opening(PACED, modalities=("text",))
     await start_story(caller)
     await caller.perform(Interrupt(epoch=1, heard_text="Once there was"))
     caller.epoch = 1

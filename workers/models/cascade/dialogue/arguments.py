@@ -109,7 +109,7 @@ def _proper(said: str, taken: Sequence[str]) -> str | None:
 
 
 def _clean(value: str | None) -> str | None:
-    text = (value or "").strip().strip('.,!?;:"').strip()
-    text = re.sub(r"^the\s+", "", text, flags=re.IGNORECASE)
-    text = re.sub(r"\s+(?:please|today|tomorrow|tonight|now)$", "", text, flags=re.IGNORECASE)
+    edges = ' .,!?;:"'
+    text = re.sub(r"^the\s+", "", (value or "").strip(edges), flags=re.IGNORECASE)
+    text = re.sub(r"\s+(?:please|today|tomorrow|tonight|now)$", "", text, flags=re.IGNORECASE).strip(edges)
     return text or None

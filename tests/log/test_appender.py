@@ -1,0 +1,295 @@
+"""Appends land once, in order, whatever happens to the connection or the server."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import redis
+
+from duplex_es.log.api import Attachment, Claim, Record
+from duplex_es.log.errors import Fenced, LogError, LogUnavailable, SessionUnknown, TailLost
+from duplex_es.log.keys import SessionKeys
+from duplex_es.log.redis import RedisLog
+from duplex_es.log.settings import LogSettings
+from duplex_es.testing.log_stage import LogStage, take
+from tests.support.processes import StoreProcess, start_store
+from tests.support.tcp_proxy import proxy_to
+
+pytestmark = pytest.mark.redis
+
+
+@pytest.fixture
+async def log(own_valkey: StoreProcess) -> AsyncIterator[RedisLog]:
+    log = RedisLog.from_url(own_valkey.url)
+    await log.connect()
+    yield log
+    await log.close_connections()
+
+
+@pytest.fixture
+def raw(own_valkey: StoreProcess) -> Iterator[redis.Redis]:
+    with redis.Redis.from_url(own_valkey.url) as client:
+        yield client
+
+
+def stored(raw: redis.Redis, claim: Claim) -> list[str]:
+    """The ids of the output, without the records of claims."""
+    entries = raw.xrange(SessionKeys.of(claim.ref).output.records)
+    return [entry_id.decode() for entry_id, _ in entries if not entry_id.endswith(b"-0")]
+
+
+async def sessions(log: RedisLog, count: int) -> list[tuple[Attachment, Claim]]:
+    return [await LogStage.claimed(log, "echo") for _ in range(count)]
+
+
+async def test_what_is_ready_in_one_turn_shares_one_pipeline(log: RedisLog, raw: redis.Redis) -> None:
+    claims = [claim for _, claim in await sessions(log, 50)]
+    await log.append_output(claims[0], 1, [Record(b"warm")])
+    before = log.appender.pipelines
+    calls = raw.info("commandstats")
+    await asyncio.gather(
+        *(log.append_output(c, n, [Record(b"x", b"pcm")]) for n in range(2, 6) for c in claims[:1]),
+        *(log.append_output(c, n, [Record(b"x", b"pcm")]) for n in range(1, 5) for c in claims[1:]),
+    )
+    assert log.appender.pipelines - before <= 2
+    after = raw.info("commandstats")
+    assert after["cmdstat_xadd"]["calls"] - calls["cmdstat_xadd"]["calls"] == 400
+    assert after["cmdstat_exec"]["calls"] - calls.get("cmdstat_exec", {}).get("calls", 0) <= 2
+    for claim in claims[1:]:
+        assert stored(raw, claim) == ["1-1", "1-2", "1-3", "1-4"]
+
+
+async def test_no_script_runs_on_the_hot_path(log: RedisLog, raw: redis.Redis) -> None:
+    ((attachment, claim),) = await sessions(log, 1)
+    await log.append_output(claim, 1, [Record(b"x")])
+    await log.append_input(attachment, 1, [Record(b"x")])
+    raw.config_resetstat()
+    for number in range(2, 30):
+        await log.append_output(claim, number, [Record(b"x", b"pcm")])
+        await log.append_input(attachment, number, [Record(b"x", b"pcm")])
+    assert set(raw.info("commandstats")) <= {
+        *("cmdstat_multi", "cmdstat_exec", "cmdstat_xadd", "cmdstat_publish", "cmdstat_config|resetstat"),
+        *("cmdstat_info", "cmdstat_ping"),
+    }
+
+
+async def test_a_large_backlog_is_sent_in_bounded_pipelines(own_valkey: StoreProcess, raw: redis.Redis) -> None:
+    log = RedisLog.from_url(own_valkey.url, LogSettings(batch_bytes=50_000))
+    ((_, claim),) = await sessions(log, 1)
+    await log.append_output(claim, 1, [Record(b"x" * 1000) for _ in range(1200)])
+    assert log.appender.pipelines >= 24
+    assert len(stored(raw, claim)) == 1200
+    await log.append_output(claim, 1201, [Record(b"x" * 200_000)])
+    assert len(stored(raw, claim)) == 1201
+    await log.close_connections()
+
+
+async def test_a_frozen_server_gets_one_entry_and_the_caller_its_success(
+    own_valkey: StoreProcess, log: RedisLog, raw: redis.Redis
+) -> None:
+    ((_, claim),) = await sessions(log, 1)
+    await log.append_output(claim, 1, [Record(b"1")])
+    own_valkey.freeze()
+    appends = [asyncio.create_task(log.append_output(claim, seq, [Record(b"%d" % seq)])) for seq in (2, 3)]
+    await asyncio.sleep(3.0)
+    appends.append(asyncio.create_task(log.append_output(claim, 4, [Record(b"4", b"pcm")])))
+    await asyncio.sleep(3.0)
+    assert not any(append.done() for append in appends)
+    own_valkey.thaw()
+    await asyncio.gather(*appends)
+    assert stored(raw, claim) == ["1-1", "1-2", "1-3", "1-4"]
+    await log.append_output(claim, 5, [Record(b"5")])
+    assert stored(raw, claim) == ["1-1", "1-2", "1-3", "1-4", "1-5"]
+
+
+async def test_a_server_that_stays_frozen_is_said_to_be_unavailable(own_valkey: StoreProcess) -> None:
+    settings = LogSettings(append_timeout_s=1.0, socket_timeout_s=0.3, connect_timeout_s=0.3)
+    log = RedisLog.from_url(own_valkey.url, settings)
+    ((_, claim),) = await sessions(log, 1)
+    await log.append_output(claim, 1, [Record(b"1")])
+    own_valkey.freeze()
+    began = time.monotonic()
+    with pytest.raises(LogUnavailable):
+        await log.append_output(claim, 2, [Record(b"2")])
+    assert time.monotonic() - began < 3.0
+    own_valkey.thaw()
+    # Its outcome was unknown; said again, it is settled.
+    await log.append_output(claim, 2, [Record(b"2")])
+    await log.append_output(claim, 3, [Record(b"3")])
+    assert [entry.body for entry in await log.read_output(claim.ref, 0)] == [b"1", b"2", b"3"]
+    await log.close_connections()
+
+
+async def test_lost_answers_are_settled_by_the_head(own_valkey: StoreProcess, raw: redis.Redis) -> None:
+    settings = LogSettings(socket_timeout_s=0.2, connect_timeout_s=0.2)
+    async with proxy_to(own_valkey.port) as proxy:
+        log = RedisLog.from_url(proxy.url, settings)
+        ((attachment, claim),) = await sessions(log, 1)
+        for seq in range(1, 13):
+            # The write goes through, the answer does not come back.
+            proxy.is_deaf = seq % 3 == 0
+            appends = [
+                asyncio.create_task(log.append_output(claim, seq, [Record(b"%d" % seq, b"pcm")])),
+                asyncio.create_task(log.append_input(attachment, seq, [Record(b"%d" % seq)])),
+            ]
+            if proxy.is_deaf:
+                await asyncio.sleep(0.25)
+                proxy.is_deaf = False
+            await asyncio.gather(*appends)
+        assert stored(raw, claim) == [f"1-{seq}" for seq in range(1, 13)]
+        assert raw.xlen(SessionKeys.of(claim.ref).output.audio) == 12
+        assert raw.xlen(SessionKeys.of(claim.ref).input.records) == 13
+        await log.close_connections()
+
+
+async def test_killed_connections_lose_nothing(own_valkey: StoreProcess, log: RedisLog, raw: redis.Redis) -> None:
+    pairs = await sessions(log, 10)
+    writing = True
+
+    async def kill() -> None:
+        while writing:
+            await asyncio.to_thread(raw.execute_command, "CLIENT", "KILL", "TYPE", "normal")
+            await asyncio.sleep(0.02)
+
+    async def write(claim: Claim) -> None:
+        for seq in range(1, 101):
+            await log.append_output(claim, seq, [Record(b"%d" % seq, b"pcm")])
+
+    killer = asyncio.create_task(kill())
+    await asyncio.gather(*(write(claim) for _, claim in pairs))
+    writing = False
+    await killer
+    for _, claim in pairs:
+        found = await log.read_output(claim.ref, 0)
+        assert [(e.id.number, e.body, e.audio) for e in found] == [(n, b"%d" % n, b"pcm") for n in range(1, 101)]
+
+
+async def test_a_restarted_server_goes_on_from_its_file() -> None:
+    store = start_store("valkey", "--appendonly", "yes", "--appendfsync", "always")
+    try:
+        log = RedisLog.from_url(store.url)
+        ((attachment, claim),) = await sessions(log, 1)
+        await log.append_output(claim, 1, [Record(b"1", b"pcm")])
+        async with log.follow_output(claim.ref) as follower:
+            follower.start(head := (await log.head(claim.ref.session_id)).output)
+            assert head.number == 1
+            store.kill()
+            append = asyncio.create_task(log.append_output(claim, 2, [Record(b"2")]))
+            await asyncio.sleep(0.2)
+            await asyncio.to_thread(store.start)
+            await append
+            await log.append_input(attachment, 1, [Record(b"a")])
+            assert [entry.body for entry in await take(follower, 1)] == [b"2"]
+        assert [entry.body for entry in await log.read_output(claim.ref, 0)] == [b"1", b"2"]
+        await log.close_connections()
+    finally:
+        store.stop()
+
+
+async def test_an_emptied_server_is_not_filled_again(log: RedisLog, raw: redis.Redis) -> None:
+    ((attachment, claim),) = await sessions(log, 1)
+    await log.append_output(claim, 1, [Record(b"1")])
+    await log.append_input(attachment, 1, [Record(b"a")])
+    raw.flushall()
+    for attempt in (log.append_output(claim, 2, [Record(b"2")]), log.append_input(attachment, 2, [Record(b"b")])):
+        with pytest.raises(SessionUnknown):
+            await attempt
+    assert raw.dbsize() == 0
+
+
+async def test_a_lost_tail_is_noticed_after_the_connection_broke(log: RedisLog, raw: redis.Redis) -> None:
+    ((attachment, claim),) = await sessions(log, 1)
+    keys = SessionKeys.of(claim.ref)
+    streams = (keys.output.records, keys.input.records)
+    await log.append_output(claim, 1, [Record(b"%d" % seq) for seq in range(1, 4)])
+    await log.append_input(attachment, 1, [Record(b"%d" % seq) for seq in range(1, 4)])
+    replicated = [raw.dump(stream) for stream in streams]
+    await log.append_output(claim, 4, [Record(b"4"), Record(b"5")])
+    await log.append_input(attachment, 4, [Record(b"4"), Record(b"5")])
+    for stream, known in zip(streams, replicated, strict=True):
+        # What a promoted replica looks like that had not heard of the last two.
+        raw.restore(stream, 0, known, replace=True)
+    raw.execute_command("CLIENT", "KILL", "TYPE", "normal")
+    with pytest.raises(TailLost) as lost:
+        await log.append_output(claim, 6, [Record(b"6")])
+    assert lost.value.head_seq == 3
+    with pytest.raises(TailLost) as lost:
+        await log.append_input(attachment, 6, [Record(b"6")])
+    assert lost.value.head_seq == 3
+    # Whoever still has them may say them again, under the same numbers.
+    await log.append_output(claim, 4, [Record(b"%d" % seq) for seq in range(4, 7)])
+    assert [entry.body for entry in await log.read_output(claim.ref, 0)] == [b"%d" % seq for seq in range(1, 7)]
+
+
+async def test_nobody_hears_of_a_record_that_the_store_refused(own_valkey: StoreProcess, raw: redis.Redis) -> None:
+    log = RedisLog.from_url(own_valkey.url, LogSettings(append_timeout_s=0.5))
+    ((_, claim),) = await sessions(log, 1)
+    await log.append_output(claim, 1, [Record(b"1")])
+    listener = raw.pubsub(ignore_subscribe_messages=True)
+    listener.subscribe(SessionKeys.of(claim.ref).output.channel)
+    assert listener.get_message(timeout=5) is None
+    raw.config_set("min-replicas-to-write", 1)
+    with pytest.raises(LogUnavailable):
+        await log.append_output(claim, 2, [Record(b"2", b"pcm"), Record(b"3")])
+    assert listener.get_message(timeout=0.1) is None
+    raw.config_set("min-replicas-to-write", 0)
+    await log.append_output(claim, 2, [Record(b"2", b"pcm"), Record(b"3")])
+    assert stored(raw, claim) == ["1-1", "1-2", "1-3"]
+    assert listener.get_message(timeout=5)["data"].startswith(b"r 1-2 ")
+    listener.close()
+    await log.close_connections()
+
+
+async def test_an_append_waits_until_the_store_takes_writes_again(log: RedisLog, raw: redis.Redis) -> None:
+    ((_, claim),) = await sessions(log, 1)
+    await log.append_output(claim, 1, [Record(b"1")])
+    raw.config_set("min-replicas-to-write", 1)
+    appends = [asyncio.create_task(log.append_output(claim, seq, [Record(b"%d" % seq)])) for seq in range(2, 6)]
+    await asyncio.sleep(0.3)
+    raw.config_set("min-replicas-to-write", 0)
+    await asyncio.gather(*appends)
+    assert stored(raw, claim) == [f"1-{seq}" for seq in range(1, 6)]
+
+
+async def test_a_fenced_writer_is_told_so_for_each_append_that_waits(
+    own_valkey: StoreProcess, log: RedisLog, raw: redis.Redis
+) -> None:
+    ((attachment, claim),) = await sessions(log, 1)
+    await log.append_output(claim, 1, [Record(b"1")])
+    other = RedisLog.from_url(own_valkey.url)
+    await LogStage.attached(other, attachment.ref, b"token-1", b"token-2")
+    await other.release(claim)
+    await LogStage.must_claim(other, "worker-2", "echo")
+    outcomes = await asyncio.gather(
+        *(log.append_output(claim, seq, [Record(b"late")]) for seq in (2, 3, 4)),
+        *(log.append_input(attachment, index, [Record(b"late")]) for index in (1, 2)),
+        return_exceptions=True,
+    )
+    assert [type(outcome) for outcome in outcomes] == [Fenced] * 5
+    assert stored(raw, claim) == ["1-1"]
+    await other.close_connections()
+
+
+async def test_one_session_in_trouble_does_not_hold_up_the_others(log: RedisLog, raw: redis.Redis) -> None:
+    pairs = await sessions(log, 5)
+    bad = pairs[2][1]
+    raw.delete(SessionKeys.of(bad.ref).output.records)
+    outcomes = await asyncio.gather(
+        *(log.append_output(claim, 1, [Record(b"1")]) for _, claim in pairs), return_exceptions=True
+    )
+    assert [isinstance(outcome, LogError) for outcome in outcomes] == [False, False, True, False, False]
+    assert isinstance(outcomes[2], SessionUnknown)
+
+
+async def test_waiting_appends_are_failed_when_the_log_is_closed(own_valkey: StoreProcess, log: RedisLog) -> None:
+    ((_, claim),) = await sessions(log, 1)
+    own_valkey.freeze()
+    append = asyncio.create_task(log.append_output(claim, 1, [Record(b"1")]))
+    await asyncio.sleep(0.1)
+    await log.close_connections()
+    with pytest.raises(LogUnavailable):
+        await append
+    own_valkey.thaw()
