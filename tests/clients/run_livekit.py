@@ -93,7 +93,9 @@ class Complaints(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Take in one record."""
-        self._report.validation_errors.append(f"logged: {record.getMessage()[:300]}")
+        cause = record.exc_info[1] if record.exc_info else None
+        event = getattr(record, "event", None) or getattr(record, "lk.pii.event", None)
+        self._report.validation_errors.append(f"logged: {record.getMessage()[:200]} {cause!r} {event!r:.300}")
 
 
 @function_tool
@@ -156,6 +158,7 @@ async def _interruption(session: Any, ear: Ear) -> str:
 
 
 async def _tool_call(session: Any, ear: Ear) -> str:
+    await ear.until(lambda: all(one["done"] for one in ear.generations))
     since = len(ear.generations)
     context: ChatContext = session.chat_ctx.copy()
     context.add_message(role="user", content="Weather in Paris?")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from duplex_es.log import keys
 from duplex_es.log.api import SessionRef
 from duplex_es.log.keys import SessionKeys
+from duplex_es.log.scripts import load_scripts
 
 pytestmark = pytest.mark.unit
 
@@ -81,3 +84,38 @@ def test_a_member_reads_back(name: str) -> None:
 
 def test_the_fleet_shares_a_slot() -> None:
     assert len({keys.slot(key) for key in (keys.WORKERS, keys.PING, keys.card("worker-1"))}) == 1
+
+
+def test_the_reference_page_names_every_key() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "redis-keys.md").read_text()
+    session = SessionKeys.of(SessionRef("<id>", 0))
+    tag = keys.TAGS[session.partition]
+    named = [
+        keys.READY_CHANNEL,
+        keys.WORKERS,
+        keys.PING,
+        keys.card("<worker>"),
+        keys.probe_channel("<random>"),
+        session.head,
+        session.input.records,
+        session.input.audio,
+        session.output.records,
+        session.output.audio,
+        session.snap,
+        session.sessions,
+        session.ready("<model>"),
+    ]
+    for key in named:
+        written = key.replace(tag, "{tag}")
+        written = written.removesuffix(":0") + ":<n>" if written.endswith("<id>:0") else written
+        assert f"`{written}`" in page, written
+
+
+def test_the_reference_page_names_every_field_of_the_head() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "redis-keys.md").read_text()
+    texts = "".join(script.text for script in load_scripts().values())
+    written = " ".join(re.findall(r"'HSET', head,(.*?)\)\n", texts, re.DOTALL))
+    fields = set(re.findall(r"'(\w+)',", written))
+    assert {"incarnation", "claims", "nonce"} <= fields
+    for name in fields:
+        assert f"`{name}`" in page, name

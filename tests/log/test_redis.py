@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 import redis
 
 from duplex_es.log import keys
-from duplex_es.log.api import START, Attachment, AttachmentRaised, Claim, Ended, Entry, EntryId, Opened, Record
+from duplex_es.log.api import (
+    START,
+    Attachment,
+    AttachmentRaised,
+    Claim,
+    Ended,
+    Entry,
+    EntryId,
+    Opened,
+    Record,
+    WorkerCard,
+)
 from duplex_es.log.errors import ConfigurationError, Fenced, LogUnavailable, SessionUnknown
 from duplex_es.log.keys import SessionKeys
 from duplex_es.log.memory import MemoryLog
@@ -150,6 +163,27 @@ async def test_lost_scripts_are_loaded_again(log: RedisLog, raw: redis.Redis, lo
     raw.execute_command(*loss)
     attachment = await LogStage.created(log, "echo")
     assert (await log.head(attachment.ref.session_id)).state == "waiting"
+
+
+async def test_the_permissions_of_the_reference_page_are_enough(own_valkey: StoreProcess, raw: redis.Redis) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "redis-keys.md").read_text()
+    permissions = re.search(r"`(~dx:[^`]+)`", page)
+    assert permissions is not None
+    raw.execute_command("ACL", "SETUSER", "app", "on", ">secret", *permissions[1].split())
+    url = own_valkey.url.replace("redis://", "redis://app:secret@")
+    log = RedisLog.from_url(url, LogSettings(sweep_interval_s=0.05))
+    await log.connect()
+    await log.ping()
+    await run_program(3, 100, log, MemoryLog(LogSettings()), secrets.token_hex(4))
+    attachment, claim = await LogStage.claimed(log, "echo")
+    async with log.follow_output(attachment.ref) as follower:
+        follower.start(START)
+        await log.append_output(claim, 1, [Record(b"1", b"pcm")])
+        assert ids(await take(follower, 1)) == ["1-1"]
+    await log.register(WorkerCard("w", {}, 1, 0))
+    assert len(await log.fleet()) == 1
+    assert raw.info("commandstats")["cmdstat_fcall"]["calls"] > 0
+    await log.close_connections()
 
 
 async def test_where_functions_are_forbidden_scripts_are_evaluated(own_valkey: StoreProcess, raw: redis.Redis) -> None:

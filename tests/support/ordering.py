@@ -223,6 +223,8 @@ class ResponseOrderChecker:
             required.add("response.output_audio_transcript.done")
         if answer.text:
             required.add("response.output_text.done")
+        if answer.kind == "function_call":
+            required.add("response.function_call_arguments.done")
         self._hold(required <= answer.seen, f"missing before done: {sorted(required - answer.seen)}")
         self._hold([item["id"] for item in response["output"]] == [answer.item_id], "the output is the one item")
         ledger = (response.get("metadata") or {}).get("playback")
