@@ -58,16 +58,19 @@ def is_stale(session: Session, epoch: int) -> bool:
 
 
 def decide_spoke(session: Session, signal: ModelSpoke, now_ms: int) -> tuple[Fact, ...]:
-    """The model takes up an announced response; without one, its decision to speak opens one."""
+    """The model takes up an announced response; without one, its decision to speak opens one.
+
+    It takes up any that is announced, even in answer to an earlier request: whatever it says is heard.
+    """
     if is_stale(session, signal.epoch):
         return ()
     live = session.response
     if live is None:
         started = start_response(session, turn=signal.turn)
         return started, ResponseSpoken(response_id=started.response_id, turn=signal.turn)
-    if live.turn is None and signal.response_id in (None, live.id):
+    if live.turn is None:
         return (ResponseSpoken(response_id=live.id, turn=signal.turn),)
-    if live.turn is not None and signal.turn > live.turn:
+    if signal.turn > live.turn:
         # A later model turn closes the open answer before it begins its own.
         done = finish(session, "completed")
         after, _ = apply(session, done)

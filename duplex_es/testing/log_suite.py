@@ -129,6 +129,24 @@ class RacingLogSuite(LogSuite):
         assert seqs == list(range(1, len(seqs) + 1))
         await other.close_connections()
 
+    async def test_a_session_closed_elsewhere_takes_no_late_append(
+        self, log: SessionLog, settings: LogSettings, model: str
+    ) -> None:
+        other = await self.make_log(settings)
+        attachment, claim = await self.claimed(log, model)
+        await log.append_output(claim, 1, [Record(b"1", b"pcm")])
+        await log.append_input(attachment, 1, [Record(b"a", b"pcm")])
+        await other.close(claim, "done")
+        with pytest.raises(SessionUnknown):
+            await log.append_output(claim, 2, [Record(b"2", b"pcm")])
+        with pytest.raises(SessionUnknown):
+            await log.append_input(attachment, 2, [Record(b"b", b"pcm")])
+        assert await self.raw_ids(log, attachment.ref, "in") == ["1-0", "1-1"]
+        assert await self.raw_ids(log, attachment.ref, "out") == ["1-0", "1-1"]
+        for stream in ("in-audio", "out-audio"):
+            assert await self.raw_ids(log, attachment.ref, stream) == ["1-1"]
+        await other.close_connections()
+
     async def test_a_session_made_elsewhere_wakes_a_waiting_worker(
         self, log: SessionLog, settings: LogSettings, model: str
     ) -> None:

@@ -264,12 +264,14 @@ async def test_a_fenced_writer_is_told_so_for_each_append_that_waits(
     await other.release(claim)
     await LogStage.must_claim(other, "worker-2", "echo")
     outcomes = await asyncio.gather(
-        *(log.append_output(claim, seq, [Record(b"late")]) for seq in (2, 3, 4)),
-        *(log.append_input(attachment, index, [Record(b"late")]) for index in (1, 2)),
+        *(log.append_output(claim, seq, [Record(b"late", b"pcm")]) for seq in (2, 3, 4)),
+        *(log.append_input(attachment, index, [Record(b"late", b"pcm")]) for index in (1, 2)),
         return_exceptions=True,
     )
     assert [type(outcome) for outcome in outcomes] == [Fenced] * 5
     assert stored(raw, claim) == ["1-1"]
+    session = SessionKeys.of(claim.ref)
+    assert raw.xlen(session.output.audio) == raw.xlen(session.input.audio) == 0
     await other.close_connections()
 
 

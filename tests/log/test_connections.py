@@ -75,6 +75,7 @@ async def test_silence_breaks_the_link_in_time(valkey: StoreProcess) -> None:
             await tested.exchange([("PING",)])
         proxy.is_deaf = False
         assert await tested.exchange([("ECHO", "here")]) == [b"here"]
+        assert tested.epoch == 2
         await tested.close()
 
 

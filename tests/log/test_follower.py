@@ -172,6 +172,17 @@ async def test_a_new_attachments_entries_wait_for_what_the_old_one_wrote_last() 
     await settled(follower, ["1-2", "2-0", "2-1"])
 
 
+async def test_an_index_that_goes_on_under_another_attachment_is_a_hole() -> None:
+    log = written("1-0", "1-1")
+    follower = log.follow(output=False)
+    follower.start(START)
+    await settled(follower, ["1-0", "1-1"])
+    log.write("2-0")
+    log.write("2-1")
+    follower.received(log.write("2-2"))
+    await settled(follower, ["2-0", "2-1", "2-2"])
+
+
 async def test_a_slow_reader_costs_no_more_than_its_buffer() -> None:
     log = written("1-0", "1-1")
     follower = log.follow(buffer_bytes=1000)

@@ -104,6 +104,21 @@ async def test_leaving_and_joining_in_a_hurry_ends_in_a_subscription(tested: Sub
         tested.unsubscribe("c", ear)
 
 
+async def test_an_answer_to_an_earlier_subscription_confirms_nothing() -> None:
+    tested, ear = subscriber(f"redis://127.0.0.1:{free_port()}/0"), Ear()
+    joining = asyncio.create_task(tested.subscribe("c", ear))
+    await asyncio.sleep(0)
+    # Joined, left and joined again: the first answer is followed by that to the leaving.
+    tested._count([("SUBSCRIBE", b"c"), ("UNSUBSCRIBE", b"c"), ("SUBSCRIBE", b"c")])
+    tested._take([b"subscribe", b"c", 1])
+    tested._take([b"unsubscribe", b"c", 0])
+    await asyncio.sleep(0.01)
+    assert not joining.done()
+    tested._take([b"subscribe", b"c", 1])
+    await joining
+    await tested.close()
+
+
 async def test_one_connection_carries_thousands_of_channels(tested: Subscriber, raw: redis.Redis) -> None:
     ear = Ear()
     await asyncio.gather(*(tested.subscribe(f"c{n}", ear) for n in range(3000)))

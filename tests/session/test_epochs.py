@@ -43,7 +43,7 @@ MOVES = (*COMMANDS, *MODEL, "hear", "hear", "hear", "hear")
 
 
 class SmallModel:
-    """Numbers its turns, adopts newer epochs, counts its own up when it cuts itself."""
+    """Numbers its turns, adopts newer epochs, counts its own up when it cuts itself, and drops what is older."""
 
     def __init__(self) -> None:
         self.epoch = 0
@@ -75,6 +75,7 @@ class SmallModel:
             case "interrupt" if self.speaking:
                 self.signals.append(ModelInterrupted(epoch=self.epoch, turn=turn))
                 self.epoch, self.speaking = self.epoch + 1, False
+                self.asked.clear()
             case "listen" if not self.speaking:
                 named = self.asked.popleft() if self.asked else None
                 self.signals.append(ModelListened(epoch=self.epoch, response_id=named))
@@ -107,7 +108,7 @@ def test_model_and_session_never_lose_each_other(moves: list[str]) -> None:
     live = session.response
     assert (live is not None and live.turn == model.turns - 1) or not model.speaking, "the model speaks unheard"
     if live is not None and live.turn is None:
-        assert list(model.asked) == [live.id], "a response was announced that nobody will give"
+        assert live.id in model.asked, "a response was announced that nobody will give"
     for move in ("finish", "begin", "say", "finish"):
         model.do(move)
     while model.signals:

@@ -1,6 +1,6 @@
 """Whatever is said in whatever order, the promises of a session hold: tried on thousands of random lives.
 
-``HYPOTHESIS_PROFILE=soak`` plays ten times as many and longer ones.
+``HYPOTHESIS_PROFILE=soak`` plays five times as many, and longer ones.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from duplex_es.model import Signal
-from duplex_es.protocol import AppendAudio, ClientEvent, Frame, PlaybackLedger
+from duplex_es.protocol import AppendAudio, ClientEvent, Frame, OpenSession, PlaybackLedger
 from duplex_es.session.events import FACTS, Fact, ItemCreated, ItemTruncated, PlaybackAcknowledged
 from duplex_es.session.facts import pack_fact, unpack_facts
 from duplex_es.session.inputs import AudioArrived, Input
+from duplex_es.session.lifecycle import timers
+from duplex_es.session.projection.session_object import session_object
 from duplex_es.session.state import Session
 from duplex_es.session.step import Decision, apply, fold, merged, reproject, step
 from tests.session.programs import OFTEN, USUAL, Move, opening, play, wire
@@ -26,12 +28,12 @@ from tests.support.ordering import ResponseOrderChecker
 pytestmark = [pytest.mark.unit, pytest.mark.timeout(1800)]
 
 SOAK = settings.get_current_profile_name() == "soak"
-PROGRAMS = 20_000 if SOAK else 2_500
+PROGRAMS = 20_000 if SOAK else 4_000
 LONGEST = 120 if SOAK else 45
 
 numbers = st.integers(0, 255)
 moves: st.SearchStrategy[Move] = st.tuples(st.sampled_from((*USUAL, *OFTEN)), numbers, numbers)
-programs = st.lists(moves, min_size=5, max_size=LONGEST)
+programs = st.lists(moves, min_size=8, max_size=LONGEST)
 endings = st.sampled_from(("close", "model lost", "timer", "open again"))
 
 play_many = settings(
@@ -41,8 +43,8 @@ play_many = settings(
 )
 
 SILENTLY_ACCEPTED = (AppendAudio,)
-"""Commands that may be accepted without an answer: audio, of which there are fifty a second."""
-"""Everything else a client says is answered by at least one frame until the session is closed."""
+"""Commands that may be accepted without an answer: audio, of which there are fifty a second. Everything else that a
+client says is answered by at least one frame, until ``session.closed``, the last."""
 
 
 class Life:
@@ -229,3 +231,67 @@ def test_a_signal_is_a_signal_to_the_session() -> None:
     """The programs cover every signal a model has."""
     spoken = {type(play(lived((1, 0), []).session, (name, 1, 1))) for name in USUAL}
     assert set(Signal.__args__) <= spoken  # type: ignore[attr-defined]
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+FIELDS = (
+    *("model", "modalities", "output_modalities", "instructions", "voice", "ref_audio", "input_audio_format", "audio"),
+    *("output_audio_format", "response_format", "sample_rate_hz", "temperature", "max_output_tokens", "speed", "tools"),
+    *("idle_timeout_s", "overlap_policy", "overlap_short_ack_ms", "overlap_silence_rms", "playback_commit_policy"),
+    *("turn_detection", "tool_choice", "metadata", "include", "prompt", "tracing", "input_audio_transcription"),
+    *("extra_body", "conversation", "id", "type", "role", "content", "call_id", "name", "arguments", "output", "state"),
+)
+sensible = st.sampled_from(
+    [
+        *(
+            "pcm16",
+            "text",
+            "none",
+            "patient",
+            "server_vad",
+            "barge_in_on_speech",
+            "ack_only",
+            "message",
+            "user",
+            ["text"],
+        ),
+        *({"type": "server_vad"}, {"type": "server_vad", "threshold": 0.9}, {"auto_response": True}, {"input": {}}),
+        *([{"type": "input_text", "text": "hi"}], [{"type": "audio", "audio": "AAAA"}], 16_000, 0.5, "function_call"),
+    ]
+)
+objects = st.dictionaries(st.sampled_from(FIELDS), sensible | json_values, max_size=6)
+holders = st.sampled_from(
+    [("session.update", "session"), ("response.create", "response"), ("conversation.item.create", "item")]
+)
+
+
+@settings(max_examples=PROGRAMS // 5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.tuples(numbers, numbers), st.lists(st.tuples(holders, objects), max_size=6))
+def test_whatever_stands_in_an_object_is_taken_or_refused(
+    start: tuple[int, int], said: list[tuple[tuple[str, str], dict[str, object]]]
+) -> None:
+    life = Life()
+    life.take(opening(*start))
+    for (kind, key), holder in said:
+        life.take(wire({"type": kind, key: holder, "event_id": "evt_1"}))
+        timers(life.session)
+        session_object(life.session)
+    assert fold(life.facts) == life.session
+
+
+@settings(max_examples=PROGRAMS // 10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(objects)
+def test_whatever_a_client_opens_with_opens_or_refuses(session: dict[str, object]) -> None:
+    life = Life()
+    start = opening(0, 0)
+    life.take(msgspec.structs.replace(start, command=OpenSession(session=session)))
+    assert life.session.state in ("open", "closed")
+    timers(life.session)

@@ -249,10 +249,10 @@ def test_a_later_turn_of_the_model_ends_the_open_answer_first() -> None:
     assert done(scenario).response.status == "completed"
 
 
-def test_an_answer_to_another_request_does_not_take_up_the_announced_one() -> None:
+@pytest.mark.parametrize("named", [None, response_id(), "resp_of_an_earlier_request"])
+def test_whatever_the_model_says_is_heard_as_the_announced_response(named: str | None) -> None:
     scenario = patient().given(typed("hi"), CreateResponse())
-    scenario.when(spoke(response_id="resp_other")).then()
-    scenario.when(spoke(response_id=response_id())).then(ResponseSpoken)
+    scenario.when(spoke(response_id=named)).then(ResponseSpoken(response_id=response_id(), turn=0))
 
 
 @pytest.mark.parametrize(

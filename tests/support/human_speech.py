@@ -20,7 +20,7 @@ import soxr
 
 from workers.models.cascade.dialogue.numerals import tokens_of
 
-PACKAGE = "asterisk-core-sounds-en-wav"
+PACKAGE = "asterisk-core-sounds-en asterisk-core-sounds-en-wav"
 SOUNDS = Path("/usr/share/asterisk/sounds/en_US_f_Allison")
 TEXTS = Path("/usr/share/doc/asterisk-core-sounds-en/core-sounds-en.txt.gz")
 RATE_HZ = 16_000

@@ -1,12 +1,13 @@
 """Dialects: one stream stands in the log, and every socket hears it in the words of its own client.
 
-A dialect is a pure function of one frame: it may drop it, rename it or make several events of it, but it remembers
-nothing and changes nothing. So a session opened in one dialect can be resumed in another, and a replay is what was
-heard the first time. In the other direction ``rewrite_command`` writes out what a stock client leaves unsaid.
+A dialect is a pure function of one frame: it may drop it, rename it or make several events of it, but it changes
+nothing. So a session opened in one dialect can be resumed in another, and a replay is what was heard the first time.
+A ``Listener`` adds the one thing stock clients need that no single frame tells: responses come one at a time. In the
+other direction ``rewrite_command`` writes out what a stock client leaves unsaid.
 
 A socket's life: ``choose_dialect`` on the upgrade; ``read_command`` on what comes in, ``dialect_of`` on the first of
 it if need be, ``rewrite_command`` before it is recorded (``opening_settings`` when a session begins by itself);
-``render`` on what goes out.
+a ``Listener`` for what goes out.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from .choose import (
 from .faults import CODES, stock_code
 from .ga import MAX_DELTA_BYTES
 from .items import MAX_ECHO_CHARS
+from .listener import Listener
 from .names import BETA, DIALECTS, DUPLEX, GA, NATIVE, STOCK
 from .stock_commands import opening_settings, rewrite_command
 from .turn_taking import EAGERNESS_SILENCE_MS
@@ -40,6 +42,7 @@ __all__ = [
     "SEED_FIELDS",
     "STOCK",
     "SUBPROTOCOL",
+    "Listener",
     "agreed_subprotocol",
     "choose_dialect",
     "dialect_of",

@@ -75,7 +75,7 @@ class CascadeSession:
         self._hearing = Hearing(hearing_settings(options, request.turn_detection, ends_turns=self._auto))
         self._guess: asyncio.Task[Heard] | None = None
         self._cuts_itself = request.overlap_policy == "barge_in_on_speech"
-        self._must_listen = False
+        self._was_forced = False
         self._recognising: set[asyncio.Task[Heard]] = set()
 
     async def perform(self, request: Request) -> None:
@@ -134,7 +134,7 @@ class CascadeSession:
         self._vad.reset()
 
     async def _hear(self, request: FeedAudio) -> None:
-        self._must_listen = request.force_listen
+        self._obey(request.force_listen)
         frames = self._hearing.take(floats_of(request.pcm), request.end_ms)
         try:
             found = await self._parts.speech_in(self._vad, frames)
@@ -151,6 +151,12 @@ class CascadeSession:
             speaks = self._floor.is_heard
             mark = self._hearing.judge(frame, probability, max(0, end_ms), assistant_speaks=speaks)
             self._act_on(mark, max(0, end_ms))
+
+    def _obey(self, force_listen: bool) -> None:
+        """A caller who must only be listened to ends turns by commits; that may change while the session runs."""
+        if force_listen != self._was_forced:
+            self._was_forced, self._auto = force_listen, not force_listen
+            self._hearing.settings = replace(self._hearing.settings, ends_turns=self._auto)
 
     def _act_on(self, mark: Mark | None, now_ms: int) -> None:
         match mark:
@@ -177,7 +183,6 @@ class CascadeSession:
         guess, self._guess = self._guess, None
         if guess is None and len(turn.samples):
             guess = self._recognise(turn.samples)
-        may_answer = may_answer and not self._must_listen
         return Over(turn, guess, self._floor.epoch if epoch is None else epoch, may_answer, item_id)
 
     def _recognise(self, samples: Floats) -> asyncio.Task[Heard]:

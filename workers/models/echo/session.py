@@ -74,7 +74,7 @@ class EchoSession:
         self._answers = Agenda(self._floor, f"echo {request.session_id}")
         self._ends_turns = request.extra_body.get("auto_response", True) is not False
         self._cuts_itself = request.overlap_policy == "barge_in_on_speech"
-        self._listens_only = False
+        self._was_forced = False
         self._clock_ms = 0
         self._forget_input()
         self._configure(request.turn_detection)
@@ -120,7 +120,9 @@ class EchoSession:
     def _hear(self, request: FeedAudio) -> None:
         self._floor.adopt(request.epoch)
         self._clock_ms = request.end_ms
-        self._listens_only = request.force_listen
+        if request.force_listen != self._was_forced:
+            # A caller who must only be listened to ends turns by commits.
+            self._was_forced, self._ends_turns = request.force_listen, not request.force_listen
         self._turn += request.pcm[: len(request.pcm) - len(request.pcm) % BYTES]
         while len(self._turn) - self._judged_bytes >= FRAME_BYTES:
             frame = floats_of(bytes(self._turn[self._judged_bytes : self._judged_bytes + FRAME_BYTES]))
@@ -175,12 +177,8 @@ class EchoSession:
         )
 
     def _answer_sound(self, said: bytearray) -> None:
-        if self._listens_only:
-            self._floor.listen("model_listen")
-        else:
-            self._answers.add(
-                self._floor.epoch, functools.partial(self._repeat_sound, int16_bytes(floats_of(bytes(said))))
-            )
+        pcm = int16_bytes(floats_of(bytes(said)))
+        self._answers.add(self._floor.epoch, functools.partial(self._repeat_sound, pcm))
 
     def _answer_text(self, said: str, response_id: str | None, aloud: bool) -> None:
         work = functools.partial(self._repeat_text, said, response_id, aloud)

@@ -172,12 +172,16 @@ async def test_speech_the_client_declares_silent_is_not_heard(opening: Opening) 
     assert caller.ear.of(ModelHeardSpeech) == []
 
 
-async def test_a_forbidden_answer_is_a_decision_to_listen(opening: Opening) -> None:
-    caller = await opening()
-    pcm = np.concatenate([spoken("What is seven plus five?"), silence(800)]).tobytes()
-    await caller.perform(FeedAudio(epoch=0, pcm=pcm, end_ms=3000, force_listen=True))
-    assert (await caller.ear.first(ModelListened)).reason == "model_listen"
-    assert caller.ear.of(ModelHeardTurn)[0].transcript == "What is 7 plus 5?"
+async def test_while_it_must_listen_only_a_commit_ends_a_turn(opening: Opening) -> None:
+    caller = await opening(modalities=("text",))
+    pcm = np.concatenate([spoken("What is seven plus five?"), silence(1500)]).tobytes()
+    await caller.perform(FeedAudio(epoch=0, pcm=pcm, end_ms=3500, force_listen=True))
+    await caller.ear.quiet()
+    assert [type(signal) for signal in caller.ear.signals] == [ModelHeardSpeech]
+    await caller.commit()
+    assert await answer_to(caller, 0) == "7 plus 5 is 12."
+    await caller.perform(FeedAudio(epoch=0, pcm=pcm, end_ms=7000, force_listen=False))
+    assert await answer_to(caller, 1) == "7 plus 5 is 12."
 
 
 async def test_without_auto_response_only_a_commit_ends_a_turn(opening: Opening) -> None:

@@ -104,11 +104,16 @@ async def test_the_client_decides_what_is_speech_when_it_says_so(opening: Openin
     assert caller.ear.of(ModelHeardSpeech) == []
 
 
-async def test_a_forbidden_answer_is_a_decision_to_listen(opening: Opening) -> None:
+async def test_while_it_must_listen_only_a_commit_ends_a_turn(opening: Opening) -> None:
     caller = await opening()
-    await caller.perform(FeedAudio(epoch=0, pcm=caller_audio(500)[0], end_ms=500, force_listen=True))
+    pcm = caller_audio(500)[0] + bytes(RATE_HZ * 4)
+    await caller.perform(FeedAudio(epoch=0, pcm=pcm, end_ms=1500, force_listen=True))
+    assert caller.ear.of(ModelHeardTurn) == []
     await caller.commit()
-    assert (await caller.ear.first(ModelListened)).reason == "model_listen"
+    await caller.ear.answered(0)
+    await caller.perform(FeedAudio(epoch=0, pcm=pcm, end_ms=3000))
+    await caller.ear.answered(1)
+    assert [heard.item_id for heard in caller.ear.of(ModelHeardTurn)] == ["item_1", None]
 
 
 async def test_speech_over_an_echo_cuts_it_where_the_policy_says_so(opening: Opening) -> None:
