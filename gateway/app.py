@@ -14,6 +14,7 @@ from starlette.websockets import WebSocket
 from duplex_es.protocol import ProtocolError, ResumeSession
 
 from . import endings
+from .dialects import asked_dialect
 from .endings import Ending
 from .handshake import Handshake
 from .health import Health
@@ -38,7 +39,7 @@ class Sockets:
         if (peer := await self._accepted(websocket)) is None:
             return
         try:
-            ending = await self._converse(peer, read_query(websocket.query_params))
+            ending = await self._converse(peer, read_query(websocket.query_params), websocket)
         except Exception:
             _log.exception("a socket failed outside any session")
             ending = endings.failed()
@@ -62,8 +63,12 @@ class Sockets:
         await peer.accept()
         return peer
 
-    async def _converse(self, peer: Peer, query: Query) -> Ending | None:
+    async def _converse(self, peer: Peer, query: Query, websocket: WebSocket) -> Ending | None:
         service = self._service
+        try:
+            dialect = asked_dialect(websocket)
+        except ProtocolError as unknown:
+            return endings.refused_at_the_door(unknown)
         if not query.duplex:
             error = ProtocolError("unsupported", "Only the duplex session API is served here; leave out duplex=.")
             return endings.refused_at_the_door(error)
@@ -71,7 +76,7 @@ class Sockets:
             return endings.unavailable_at_the_door()
         settings = service.settings
         handshake = Handshake(
-            peer, query, timeout_s=settings.config_timeout_s, max_event_bytes=settings.max_event_bytes
+            peer, query, dialect, timeout_s=settings.config_timeout_s, max_event_bytes=settings.max_event_bytes
         )
         wish = await handshake.run()
         if isinstance(wish, Ending):

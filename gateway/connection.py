@@ -9,7 +9,16 @@ from typing import Any
 
 from duplex_es.log.api import Attachment, Follower
 from duplex_es.log.errors import Fenced, LogError, SessionUnknown
-from duplex_es.protocol import ERRORS, CloseSession, OpeningAnswer, ProtocolError, RecordUnreadable, RefuseCommand, Said
+from duplex_es.protocol import (
+    ERRORS,
+    CloseSession,
+    Frame,
+    OpeningAnswer,
+    ProtocolError,
+    RecordUnreadable,
+    RefuseCommand,
+    Said,
+)
 
 from . import edge, endings
 from .acknowledging import Acknowledger
@@ -41,7 +50,6 @@ class Connection:
         follower: Follower,
         *,
         token: str,
-        dialect: str,
         after_seq: int = 0,
         head_seq: int = 0,
     ) -> None:
@@ -54,7 +62,7 @@ class Connection:
         self._fate: asyncio.Future[Ending | LogError] = asyncio.get_running_loop().create_future()
         self._farewells: set[asyncio.Task[bool]] = set()
         self._writer = InputWriter(service.log, attachment)
-        self._downlink = Downlink(peer, follower, attachment, dialect, after_seq)
+        self._downlink = Downlink(peer, follower, attachment, after_seq)
         self._acknowledger = Acknowledger(service.log, attachment, self._known_seq)
         self._uplink = Uplink(
             peer,
@@ -120,14 +128,14 @@ class Connection:
             return answer
         if isinstance(answer.error, RefuseCommand):
             return endings.refused(_as_error(answer.error))
-        return await self._speak(edge.created_text(_session_of(answer), self._attachment, self._token))
+        return await self._speak(edge.created(_session_of(answer), self._attachment, self._token))
 
     async def _speak_again(self) -> Ending:
-        return await self._speak(edge.resumed_text(self._attachment, self._token))
+        return await self._speak(edge.resumed(self._attachment, self._token))
 
-    async def _speak(self, welcome: str) -> Ending:
+    async def _speak(self, welcome: Frame) -> Ending:
         try:
-            if not await self._peer.send(welcome):
+            if not await self._peer.tell(welcome):
                 raise SocketLost
             self._welcomed = True
             return await self._downlink.run()
@@ -150,7 +158,7 @@ class Connection:
     def announce_departure(self, grace_ms: int) -> None:
         """Tell the client that this socket will close in ``grace_ms``; waits for nothing."""
         if self._welcomed:
-            task = asyncio.create_task(self._peer.send(edge.going_away_text(self._attachment, grace_ms)))
+            task = asyncio.create_task(self._peer.tell(edge.going_away(self._attachment, grace_ms)))
             self._farewells.add(task)
             task.add_done_callback(self._farewells.discard)
 

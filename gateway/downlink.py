@@ -19,13 +19,11 @@ from duplex_es.protocol import (
     SessionResumed,
     SessionResyncRequired,
     derive_event_id,
-    encode_frame,
     unpack_opening,
     unpack_output,
 )
 
-from . import edge, endings
-from .dialects import project
+from . import endings
 from .endings import Ending
 from .peer import Peer
 
@@ -42,11 +40,10 @@ class Downlink:
     ``last_seq`` is the highest seq sent, or skipped because the client has it.
     """
 
-    def __init__(self, peer: Peer, follower: Follower, attachment: Attachment, dialect: str, after_seq: int) -> None:
+    def __init__(self, peer: Peer, follower: Follower, attachment: Attachment, after_seq: int) -> None:
         self.last_seq = after_seq
         self._peer = peer
         self._attachment = attachment
-        self._dialect = dialect
         self._early: list[Entry] = []
         self._fatal = False
         follower.start(EntryId(0, after_seq))
@@ -97,18 +94,17 @@ class Downlink:
         record = unpack_output(entry.body, entry.audio)
         self.last_seq = entry.id.number
         if isinstance(record.frame, ServerEvent):
-            for frame in project(record.frame, self._dialect):
-                if not await self._peer.send(self._text(frame)):
-                    raise SocketLost
+            if not await self._tell(record.frame):
+                raise SocketLost
             return self._conclusion(record.frame)
         return None
 
-    def _text(self, frame: Frame) -> str:
+    async def _tell(self, frame: Frame) -> bool:
         if isinstance(frame, _UNSEQUENCED):
-            return edge.unsequenced(frame)
+            return await self._peer.tell(frame)
         ref = self._attachment.ref
         event_id = derive_event_id(ref.session_id, ref.incarnation, self.last_seq)
-        return encode_frame(frame, event_id=event_id, seq=self.last_seq)
+        return await self._peer.tell(frame, event_id=event_id, seq=self.last_seq)
 
     def _conclusion(self, frame: Frame) -> Ending | None:
         if isinstance(frame, SessionClosed):

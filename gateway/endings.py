@@ -6,34 +6,54 @@ from dataclasses import dataclass
 
 from duplex_es.log.api import Attachment
 from duplex_es.log.errors import Fenced, LogError, LogUnavailable, PositionGone, SessionUnknown, TailLost
-from duplex_es.protocol import ProtocolError
+from duplex_es.protocol import Error, ErrorCode, ProtocolError
+from duplex_es.protocol.dialects import STOCK
 
 from . import edge
-from .peer import Gone
+from .dialects import Told
+from .peer import Gone, Peer
 
-NORMAL, UNREADABLE, RESTART, LATER = 1000, 1003, 1012, 1013
+NORMAL, LEAVING, UNREADABLE, BROKEN, RESTART, LATER = 1000, 1001, 1003, 1011, 1012, 1013
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
     """One way a connection ends.
 
-    ``last`` is the text of the frame before the close. ``cause`` is what the session's log says of the lost socket;
+    ``last`` is what the peer is told before the close. ``cause`` is what the session's log says of the lost socket;
     without one there is nothing to say, because the session is over or belongs to another socket.
+    Stock clients decide by the close code alone whether to come back: ``stock_code`` and ``stock_last`` are theirs
+    where they get others than seed clients.
     """
 
     code: int = NORMAL
     reason: str = ""
-    last: str | None = None
+    last: Told | None = None
     cause: str | None = None
+    stock_code: int | None = None
+    stock_last: Told | None = None
+
+
+async def conclude(peer: Peer, ending: Ending) -> None:
+    """Tell ``peer`` the last word and close, both as its dialect has them."""
+    code, last = ending.code, ending.last
+    if peer.dialect in STOCK:
+        code = code if ending.stock_code is None else ending.stock_code
+        last = last if ending.stock_last is None else ending.stock_last
+    await peer.close(code, ending.reason, last)
 
 
 CLOSED = Ending()
 """The session said ``session.closed``; nothing follows."""
 EXPIRED = Ending(reason="session_expired")
 """The session said ``session.expired``."""
-STOPPING = Ending(RESTART, "gateway_stopping", cause="gateway_stopping")
+STOPPING = Ending(RESTART, "gateway_stopping", cause="gateway_stopping", stock_code=LEAVING)
 """This gateway stops; the client may resume elsewhere."""
+
+
+def closed_after(error: ErrorCode) -> Ending:
+    """The session is over because of an error that the client has heard."""
+    return Ending(stock_code=_stock_code(error))
 
 
 def lost(gone: Gone) -> Ending:
@@ -41,30 +61,39 @@ def lost(gone: Gone) -> Ending:
     return Ending(cause="client_closed" if gone.said_goodbye else "connection_lost")
 
 
-def refused_at_the_door(error: ProtocolError, code: int = NORMAL) -> Ending:
-    """A handshake failed before any session was bound: the flat shape."""
-    return Ending(code, last=edge.flat_error_text(error))
+def refused_at_the_door(error: ProtocolError) -> Ending:
+    """A handshake failed before any session was bound: the flat shape for seed clients."""
+    return Ending(last=error, stock_code=_stock_code(error.entry))
 
 
 def refused(error: ProtocolError, cause: str | None = None) -> Ending:
     """An opening was refused, in the Realtime envelope."""
-    return Ending(last=edge.error_text(error), cause=cause)
+    return Ending(last=Error.of(error), cause=cause, stock_code=_stock_code(error.entry))
 
 
 def replaced(attachment: Attachment) -> Ending:
     """Another socket took the session."""
-    return Ending(reason="session_replaced", last=edge.replaced_text(attachment))
+    return Ending(reason="session_replaced", last=edge.replaced(attachment))
 
 
 def gone_from_log(attachment: Attachment, reason: str) -> Ending:
     """The session ended without a word to its client."""
-    return Ending(reason="session_expired", last=edge.expired_text(attachment, reason))
+    return Ending(reason="session_expired", last=edge.expired(attachment, reason))
+
+
+OUT_OF_STEP = ProtocolError("internal_error", "The session cannot be followed without a gap; start a new one.")
+
+
+def out_of_step(session_id: str, cause: str | None = None) -> Ending:
+    """What the peer would hear next is not there; stock clients know no resync, only a failure."""
+    resync = edge.resync(session_id)
+    return Ending(last=resync, cause=cause, stock_code=BROKEN, stock_last=Error.of(OUT_OF_STEP))
 
 
 def binary_frame() -> Ending:
     """A binary frame: nothing here reads those, and what followed it cannot be trusted. Resumable like any loss."""
     error = ProtocolError("realtime_input_failed", "A binary frame arrived; every event is one JSON text frame.")
-    return Ending(UNREADABLE, last=edge.error_text(error), cause="binary_frame")
+    return Ending(UNREADABLE, last=Error.of(error), cause="binary_frame")
 
 
 LOG_UNAVAILABLE = ProtocolError("log_unavailable", "The session log does not answer; come back in a moment.")
@@ -72,18 +101,18 @@ LOG_UNAVAILABLE = ProtocolError("log_unavailable", "The session log does not ans
 
 def unavailable() -> Ending:
     """The log does not answer: the client is told, and may come back."""
-    return Ending(LATER, LOG_UNAVAILABLE.code, edge.error_text(LOG_UNAVAILABLE), cause=LOG_UNAVAILABLE.code)
+    return Ending(LATER, LOG_UNAVAILABLE.code, Error.of(LOG_UNAVAILABLE), cause=LOG_UNAVAILABLE.code)
 
 
 def unavailable_at_the_door() -> Ending:
     """As ``unavailable``, for a socket that holds no session."""
-    return Ending(LATER, LOG_UNAVAILABLE.code, edge.flat_error_text(LOG_UNAVAILABLE))
+    return Ending(LATER, LOG_UNAVAILABLE.code, LOG_UNAVAILABLE)
 
 
 def failed() -> Ending:
     """A defect of this gateway."""
     error = ProtocolError("internal_error", "The gateway failed; resume the session.")
-    return Ending(last=edge.error_text(error), cause="gateway_failed")
+    return Ending(last=Error.of(error), cause="gateway_failed", stock_code=BROKEN)
 
 
 def for_log_error(error: LogError, attachment: Attachment) -> Ending:
@@ -94,8 +123,13 @@ def for_log_error(error: LogError, attachment: Attachment) -> Ending:
         case SessionUnknown():
             return gone_from_log(attachment, "session_gone")
         case PositionGone() | TailLost():
-            return Ending(last=edge.resync_text(attachment.ref.session_id), cause="journal_gap")
+            return out_of_step(attachment.ref.session_id, cause="journal_gap")
         case LogUnavailable():
             return unavailable()
         case _:
             return failed()
+
+
+def _stock_code(error: ErrorCode) -> int | None:
+    """``None``: as for everybody. Whose fault it was says whether coming back may help."""
+    return {"capacity": LATER, "server": BROKEN}.get(error.fault)

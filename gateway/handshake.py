@@ -10,6 +10,7 @@ import asyncio
 from dataclasses import dataclass
 
 from duplex_es.protocol import (
+    Command,
     Plain,
     ProtocolError,
     RefuseCommand,
@@ -18,6 +19,7 @@ from duplex_es.protocol import (
     UpdateSession,
     read_config,
 )
+from duplex_es.protocol.dialects import GA, dialect_of, opening_settings, rewrite_command
 
 from . import edge, endings
 from .endings import Ending
@@ -43,15 +45,21 @@ class OpenWish:
 class Handshake:
     """One socket's first messages. Use once."""
 
-    def __init__(self, peer: Peer, query: Query, *, timeout_s: float, max_event_bytes: int) -> None:
+    def __init__(
+        self, peer: Peer, query: Query, dialect: str | None, *, timeout_s: float, max_event_bytes: int
+    ) -> None:
         self._peer = peer
         self._query = query
+        self._settled = dialect is not None
+        if dialect is not None:
+            peer.speaks(dialect)
         self._timeout_s = timeout_s
         self._max_event_bytes = max_event_bytes
 
     async def run(self) -> OpenWish | ResumeSession | Ending:
         """What the client wants. Errors that leave the window open are sent from here; the rest are endings."""
         if self._query.autostarts:
+            self._settle(None)
             return self._default_session(None)
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -69,9 +77,11 @@ class Handshake:
         if isinstance(heard, bytes):
             return _ended("internal_error", "A binary frame arrived; every event is one JSON text frame.")
         try:
-            command = read_event(heard, self._max_event_bytes)
+            command = read_event(heard, self._max_event_bytes, self._peer.dialect)
         except ProtocolError as error:
             return await self._misheard(error)
+        self._settle(command)
+        command = rewrite_command(command, self._peer.dialect, opening=True)
         if isinstance(command, ResumeSession):
             return command
         if isinstance(command, UpdateSession):
@@ -81,10 +91,11 @@ class Handshake:
     async def _misheard(self, error: ProtocolError) -> OpenWish | Ending | None:
         if error.code == "event_too_large":
             # It may have been the opening itself: starting another session in its place would be a guess.
-            await self._peer.send(edge.flat_error_text(error))
+            await self._peer.tell(error)
             return None
         if error.entry.closes_in_handshake:
             return endings.refused_at_the_door(error)
+        self._settle(None)
         return self._anything_else(RefuseCommand.of(error))
 
     async def _update(self, command: UpdateSession) -> OpenWish | Ending | None:
@@ -95,7 +106,7 @@ class Handshake:
             error = error.with_event_id(event_id)
             if error.entry.closes_in_handshake:
                 return endings.refused(error)
-            await self._peer.send(edge.error_text(error))
+            await self._peer.tell(edge.refusal(error))
             return None
         session_id = config.session_id if isinstance(config.session_id, str) else ""
         return OpenWish(command.session, updated=True, session_id=session_id, event_id=event_id)
@@ -106,8 +117,17 @@ class Handshake:
             return _ended("bad_event", "The first event must be session.update or session.resume.", "type")
         return self._default_session(said)
 
+    def _settle(self, first: Command | None) -> None:
+        """Speak the dialect that ``first``, or opening without a word, tells; unless the upgrade said it already."""
+        if not self._settled:
+            self._peer.speaks(GA if first is None else dialect_of(first))
+            self._settled = True
+
     def _default_session(self, first: Said | None) -> OpenWish:
-        session: Plain = {"extra_body": {"native_duplex": True}} if self._query.native_duplex else {}
+        session: Plain = opening_settings(self._peer.dialect)
+        if self._query.native_duplex:
+            extra_body = session.get("extra_body")
+            session["extra_body"] = {**(extra_body if isinstance(extra_body, dict) else {}), "native_duplex": True}
         return OpenWish(session, updated=False, session_id=self._query.session_id, first=first)
 
 

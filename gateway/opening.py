@@ -53,11 +53,11 @@ async def _create(service: Service, peer: Peer, query: Query, wish: OpenWish, se
             model=model,
             token_digest=token_digest(token),
             gateway=settings.gateway,
-            record=record_of(SocketAttached(generation=1, gateway=settings.gateway, dialect=query.dialect)).body,
+            record=record_of(SocketAttached(generation=1, gateway=settings.gateway, dialect=peer.dialect)).body,
         )
         _log.info("session=%s incarnation=%d model=%s opening", session_id, ref.incarnation, model)
-        connection = Connection(service, peer, attachment, follower, token=token, dialect=query.dialect)
-        await connection.open(first_inputs(wish, model, query.dialect))
+        connection = Connection(service, peer, attachment, follower, token=token)
+        await connection.open(first_inputs(wish, model, peer.dialect))
 
 
 def first_inputs(wish: OpenWish, model: str, dialect: str) -> list[Said]:

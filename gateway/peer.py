@@ -10,11 +10,14 @@ from dataclasses import dataclass
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from duplex_es.protocol.dialects import agreed_subprotocol
+
+from .dialects import Told, Voice
+
 FAREWELL_S = 5.0
 """How long the last frame and the close may take to leave for a peer that does not read."""
 
 _LOST_CODES = frozenset({1005, 1006, 1011, 1012})
-SUBPROTOCOL = "realtime"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +35,25 @@ class Gone:
 class Peer:
     """One accepted socket. One task receives; any task may send, a frame is never cut by another.
 
-    ``said`` counts the text and binary frames received.
+    ``said`` counts the text and binary frames received; ``voice`` is how the client is spoken to.
     """
 
     def __init__(self, websocket: WebSocket) -> None:
         self._websocket = websocket
         self._gone: Gone | None = None
         self.said = 0
+        self.voice = Voice()
+
+    @property
+    def dialect(self) -> str:
+        """What the client is spoken to in now."""
+        return self.voice.dialect
 
     async def accept(self) -> None:
-        """Complete the upgrade, agreeing to the subprotocol ``realtime`` where it is offered."""
+        """Complete the upgrade, agreeing to a subprotocol where one we speak is offered."""
         offered = self._websocket.scope.get("subprotocols", ())
         try:
-            await self._websocket.accept(SUBPROTOCOL if SUBPROTOCOL in offered else None)
+            await self._websocket.accept(agreed_subprotocol(offered))
         except (WebSocketDisconnect, RuntimeError):
             self._gone = Gone(1006)
 
@@ -64,11 +73,18 @@ class Peer:
         """Send one text frame; returns whether it left. Waits while the peer is slow to read."""
         return await self._pass_on({"type": "websocket.send", "text": text})
 
-    async def close(self, code: int = 1000, reason: str = "", last: str | None = None) -> None:
+    async def tell(self, told: Told, *, event_id: str | None = None, seq: int | None = None) -> bool:
+        """Say ``told`` in the client's dialect: several text frames, one or none. Returns whether all left."""
+        for text in self.voice.texts(told, event_id=event_id, seq=seq):
+            if not await self.send(text):
+                return False
+        return True
+
+    async def close(self, code: int = 1000, reason: str = "", last: Told | None = None) -> None:
         """Send ``last``, if given, and close; gives up on both when the peer takes nothing for ``FAREWELL_S``."""
         try:
             async with asyncio.timeout(FAREWELL_S):
-                if last is None or await self.send(last):
+                if last is None or await self.tell(last):
                     await self._pass_on({"type": "websocket.close", "code": code, "reason": reason})
         except TimeoutError:
             self._gone = self._gone or Gone(1006)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from duplex_es.protocol import MAX_EVENT_BYTES, Command, ProtocolError, decode_command
+from duplex_es.protocol import MAX_EVENT_BYTES, Command, ProtocolError
+from duplex_es.protocol.dialects import DUPLEX, read_command
 
 
-def read_event(text: str, max_event_bytes: int = MAX_EVENT_BYTES) -> Command:
+def read_event(text: str, max_event_bytes: int = MAX_EVENT_BYTES, dialect: str = DUPLEX) -> Command:
     """The command in ``text``. Raises: ProtocolError as ``decode_command``, ``event_too_large`` above the limit."""
     if max_event_bytes < MAX_EVENT_BYTES and _is_longer(text, max_event_bytes):
         raise ProtocolError(
             "event_too_large", f"The event has more than {max_event_bytes} bytes; send audio in smaller pieces."
         )
-    return decode_command(text)
+    return read_command(text, dialect)
 
 
 def _is_longer(text: str, limit: int) -> bool:

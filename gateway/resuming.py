@@ -32,7 +32,7 @@ async def resume_session(service: Service, peer: Peer, query: Query, command: Re
     except ProtocolError as error:
         return endings.refused_at_the_door(error)
     except JournalGap:
-        return Ending(last=edge.resync_text(command.session_id))
+        return Ending(last=edge.resync(command.session_id))
     except SessionUnknown:
         return endings.refused_at_the_door(_expired(command))
     except IncarnationMismatch:
@@ -79,7 +79,7 @@ async def _attach(service: Service, peer: Peer, query: Query, command: ResumeSes
     check_position(head, command.after_seq)
     async with log.follow_output(head.ref) as follower:
         token = mint_token()
-        attached = SocketAttached(generation=head.generation + 1, gateway=gateway, dialect=query.dialect)
+        attached = SocketAttached(generation=head.generation + 1, gateway=gateway, dialect=peer.dialect)
         attachment, head = await log.attach(
             head.ref,
             presented_digest=token_digest(command.resume_token),
@@ -97,7 +97,6 @@ async def _attach(service: Service, peer: Peer, query: Query, command: ResumeSes
             attachment,
             follower,
             token=token,
-            dialect=query.dialect,
             after_seq=command.after_seq,
             head_seq=head.output.number,
         )

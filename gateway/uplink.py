@@ -19,6 +19,7 @@ from duplex_es.protocol import (
     ResumeSession,
     Said,
 )
+from duplex_es.protocol.dialects import rewrite_command
 
 from . import endings
 from .acknowledging import Acknowledger
@@ -110,7 +111,7 @@ class Uplink:
     def _heard(self, text: str) -> Said | None:
         """What goes into the log for one frame; ``None`` when nothing does."""
         try:
-            command: Command = read_event(text, self._max_event_bytes)
+            command: Command = read_event(text, self._max_event_bytes, self._peer.dialect)
         except ProtocolError as error:
             return RefuseCommand.of(error)
         if isinstance(command, ResumeSession):
@@ -118,7 +119,7 @@ class Uplink:
         if isinstance(command, AcknowledgeEvents) and self._acknowledger.covers(command.server_event_seq):
             self._acknowledger.note(command.server_event_seq)
             return None
-        return command
+        return rewrite_command(command, self._peer.dialect)
 
 
 def _late_resume(command: ResumeSession) -> RefuseCommand:

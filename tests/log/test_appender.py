@@ -259,13 +259,14 @@ async def test_a_fenced_writer_is_told_so_for_each_append_that_waits(
 ) -> None:
     ((attachment, claim),) = await sessions(log, 1)
     await log.append_output(claim, 1, [Record(b"1")])
+    await log.append_input(attachment, 1, [Record(b"a")])
     other = RedisLog.from_url(own_valkey.url)
     await LogStage.attached(other, attachment.ref, b"token-1", b"token-2")
     await other.release(claim)
     await LogStage.must_claim(other, "worker-2", "echo")
     outcomes = await asyncio.gather(
         *(log.append_output(claim, seq, [Record(b"late", b"pcm")]) for seq in (2, 3, 4)),
-        *(log.append_input(attachment, index, [Record(b"late", b"pcm")]) for index in (1, 2)),
+        *(log.append_input(attachment, index, [Record(b"late", b"pcm")]) for index in (2, 3)),
         return_exceptions=True,
     )
     assert [type(outcome) for outcome in outcomes] == [Fenced] * 5
