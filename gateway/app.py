@@ -12,19 +12,19 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from duplex_es.protocol import ProtocolError, ResumeSession
+from duplex_es.protocol.dialects import DUPLEX, GA
 
 from . import endings
-from .dialects import asked_dialect
+from .dialects import Voice, asked_dialect
 from .endings import Ending
 from .handshake import Handshake
 from .health import Health
 from .opening import open_session
 from .peer import Peer
-from .query import Query, read_query
+from .query import read_query
 from .resuming import resume_session
 from .service import Service
 
-POLICY = 1008
 _log = logging.getLogger(__name__)
 
 
@@ -34,24 +34,17 @@ class Sockets:
     def __init__(self, service: Service) -> None:
         self._service = service
 
-    async def realtime(self, websocket: WebSocket) -> None:
-        """Serve one socket of ``/v1/realtime`` from its upgrade to its close."""
+    async def serve(self, websocket: WebSocket) -> None:
+        """Serve one socket from its upgrade to its close, in the dialect that its request asks for."""
         if (peer := await self._accepted(websocket)) is None:
             return
         try:
-            ending = await self._converse(peer, read_query(websocket.query_params), websocket)
+            ending = await self._converse(peer, websocket)
         except Exception:
             _log.exception("a socket failed outside any session")
             ending = endings.failed()
         if ending is not None:
-            await peer.close(ending.code, ending.reason, ending.last)
-
-    async def duplex(self, websocket: WebSocket) -> None:
-        """Refuse ``/v1/duplex``: the native dialect is not spoken here."""
-        if (peer := await self._accepted(websocket)) is not None:
-            error = ProtocolError("unsupported", "The native dialect is not served; use /v1/realtime.")
-            ending = endings.refused_at_the_door(error, POLICY)
-            await peer.close(ending.code, ending.reason, ending.last)
+            await endings.conclude(peer, ending)
 
     async def _accepted(self, websocket: WebSocket) -> Peer | None:
         """The peer after its upgrade, ``None`` when the gateway takes no more."""
@@ -63,26 +56,24 @@ class Sockets:
         await peer.accept()
         return peer
 
-    async def _converse(self, peer: Peer, query: Query, websocket: WebSocket) -> Ending | None:
-        service = self._service
+    async def _converse(self, peer: Peer, websocket: WebSocket) -> Ending | None:
+        service, settings = self._service, self._service.settings
+        query = read_query(websocket.query_params)
         try:
-            dialect = asked_dialect(websocket)
+            # A model in the query is how stock clients begin; without one, the first event decides.
+            peer.voice = Voice(asked_dialect(websocket), GA if query.model else DUPLEX)
         except ProtocolError as unknown:
             return endings.refused_at_the_door(unknown)
-        if not query.duplex:
-            error = ProtocolError("unsupported", "Only the duplex session API is served here; leave out duplex=.")
-            return endings.refused_at_the_door(error)
         if service.fault is not None:
             return endings.unavailable_at_the_door()
-        settings = service.settings
         handshake = Handshake(
-            peer, query, dialect, timeout_s=settings.config_timeout_s, max_event_bytes=settings.max_event_bytes
+            peer, query, timeout_s=settings.config_timeout_s, max_event_bytes=settings.max_event_bytes
         )
         wish = await handshake.run()
         if isinstance(wish, Ending):
             return wish
         if isinstance(wish, ResumeSession):
-            return await resume_session(service, peer, query, wish)
+            return await resume_session(service, peer, wish)
         return await open_session(service, peer, query, wish)
 
 
@@ -100,8 +91,8 @@ def create_app(service: Service) -> Starlette:
             Route("/healthz", health.alive),
             Route("/readyz", health.ready),
             Route("/v1/models", health.models),
-            WebSocketRoute("/v1/realtime", sockets.realtime),
-            WebSocketRoute("/v1/duplex", sockets.duplex),
+            WebSocketRoute("/v1/realtime", sockets.serve),
+            WebSocketRoute("/v1/duplex", sockets.serve),
         ],
         lifespan=lifespan,
     )

@@ -14,11 +14,13 @@ from duplex_es.protocol import (
     CloseSession,
     Frame,
     OpeningAnswer,
+    Plain,
     ProtocolError,
     RecordUnreadable,
     RefuseCommand,
     Said,
 )
+from duplex_es.protocol.dialects import NATIVE, STOCK
 
 from . import edge, endings
 from .acknowledging import Acknowledger
@@ -78,9 +80,12 @@ class Connection:
         """Write the session's first ``inputs``, wait for its worker, and serve it until the socket or it ends."""
         await self._serve(self._speak_first(), inputs)
 
-    async def resume(self) -> None:
-        """Tell the peer that it holds the session again, and serve it from there."""
-        await self._serve(self._speak_again())
+    async def resume(self, session: Plain) -> None:
+        """Tell the peer that it holds the session again, and serve it from there.
+
+        ``session`` is the public object of the opening: stock clients know no resume, only a session created.
+        """
+        await self._serve(self._speak_again(session))
 
     async def _serve(self, speaking: Coroutine[Any, Any, Ending], inputs: Sequence[Said] = ()) -> None:
         where = f"session={self._attachment.ref.session_id} generation={self._attachment.generation}"
@@ -89,7 +94,7 @@ class Connection:
         try:
             ending = await self._first_ending(speaking, inputs)
             _log.info("%s socket ends: code=%d %s", where, ending.code, ending.reason or ending.cause or "closed")
-            await self._peer.close(ending.code, ending.reason, ending.last)
+            await endings.conclude(self._peer, ending)
             await self._leave(ending)
         finally:
             self._service.leases.release(self._attachment)
@@ -128,9 +133,12 @@ class Connection:
             return answer
         if isinstance(answer.error, RefuseCommand):
             return endings.refused(_as_error(answer.error))
-        return await self._speak(edge.created(_session_of(answer), self._attachment, self._token))
+        token = None if self._peer.dialect == NATIVE else self._token
+        return await self._speak(edge.created(_session_of(answer), self._attachment, token))
 
-    async def _speak_again(self) -> Ending:
+    async def _speak_again(self, session: Plain) -> Ending:
+        if self._peer.dialect in STOCK:
+            return await self._speak(edge.created(session, self._attachment, self._token))
         return await self._speak(edge.resumed(self._attachment, self._token))
 
     async def _speak(self, welcome: Frame) -> Ending:
@@ -190,7 +198,7 @@ class Connection:
     # -- the end ---------------------------------------------------------------------------------------------------
 
     async def _leave(self, ending: Ending) -> None:
-        """Say in the log that the socket is gone. A client that never heard of its session cannot come back to it."""
+        """Say in the log that the socket is gone, and end a session that nobody can come back to."""
         for task in self._farewells:
             task.cancel()
         if ending.cause is None:
@@ -199,13 +207,23 @@ class Connection:
             async with asyncio.timeout(LEAVE_S):
                 await self._acknowledger.flush()
                 await self._uplink.flush()
-                if self._attachment.generation == 1 and not self._welcomed:
+                if self._is_left_for_good(ending):
                     await self._writer.say(CloseSession())
                 await self._writer.detach(ending.cause)
         except (Fenced, SessionUnknown):
             return  # Another socket holds the session, or it is over: what there was to say is said.
         except (LogError, TimeoutError) as error:
             _log.warning("session=%s not detached, its lease runs out: %r", self._attachment.ref.session_id, error)
+
+    def _is_left_for_good(self, ending: Ending) -> bool:
+        """Whether nobody will resume: the client never heard of its session, cannot resume, or just hung up.
+
+        A stock client has no other way to hang up than to close its socket; one that was cut off did not mean to.
+        """
+        if self._attachment.generation == 1 and not self._welcomed:
+            return True
+        dialect = self._peer.dialect
+        return dialect == NATIVE or (dialect in STOCK and ending.cause == endings.HUNG_UP)
 
 
 async def _race(*contenders: Coroutine[Any, Any, Ending | None]) -> Ending:
@@ -234,7 +252,7 @@ def _as_error(refusal: RefuseCommand) -> ProtocolError:
     return ProtocolError(code, refusal.message, refusal.param, refusal.event_id)
 
 
-def _session_of(answer: OpeningAnswer) -> dict[str, object]:
+def _session_of(answer: OpeningAnswer) -> Plain:
     """The public session object. Raises: RecordUnreadable for an answer that holds neither it nor a refusal."""
     if not isinstance(answer.session, dict):
         raise RecordUnreadable("an opening answer without a session")

@@ -9,6 +9,7 @@ from duplex_es.log.api import Attachment, AttachmentRaised, Ended, Entry, EntryI
 from duplex_es.protocol import (
     ERRORS,
     Error,
+    ErrorCode,
     Frame,
     OpeningAnswer,
     ServerEvent,
@@ -45,7 +46,7 @@ class Downlink:
         self._peer = peer
         self._attachment = attachment
         self._early: list[Entry] = []
-        self._fatal = False
+        self._fatal: ErrorCode | None = None
         follower.start(EntryId(0, after_seq))
         self._items = aiter(follower)
 
@@ -88,7 +89,9 @@ class Downlink:
 
     def _ended(self, reason: str) -> Ending:
         """The session is over without a closing frame: an error that closes was word enough, silence is not."""
-        return endings.CLOSED if self._fatal else endings.gone_from_log(self._attachment, reason)
+        if self._fatal is not None:
+            return endings.closed_after(self._fatal)
+        return endings.gone_from_log(self._attachment, reason)
 
     async def _pass_on(self, entry: Entry) -> Ending | None:
         record = unpack_output(entry.body, entry.audio)
@@ -108,9 +111,9 @@ class Downlink:
 
     def _conclusion(self, frame: Frame) -> Ending | None:
         if isinstance(frame, SessionClosed):
-            return endings.CLOSED
+            return endings.CLOSED if self._fatal is None else endings.closed_after(self._fatal)
         if isinstance(frame, SessionExpired):
             return endings.EXPIRED
         if isinstance(frame, Error) and (entry := ERRORS.get(frame.error.code)) is not None:
-            self._fatal = entry.closes
+            self._fatal = entry if entry.closes else None
         return None

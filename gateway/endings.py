@@ -43,6 +43,8 @@ async def conclude(peer: Peer, ending: Ending) -> None:
     await peer.close(code, ending.reason, last)
 
 
+HUNG_UP = "client_closed"
+"""The cause of an ending by the client's own close."""
 CLOSED = Ending()
 """The session said ``session.closed``; nothing follows."""
 EXPIRED = Ending(reason="session_expired")
@@ -58,7 +60,7 @@ def closed_after(error: ErrorCode) -> Ending:
 
 def lost(gone: Gone) -> Ending:
     """The peer closed or vanished."""
-    return Ending(cause="client_closed" if gone.said_goodbye else "connection_lost")
+    return Ending(cause=HUNG_UP if gone.said_goodbye else "connection_lost")
 
 
 def refused_at_the_door(error: ProtocolError) -> Ending:

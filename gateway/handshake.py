@@ -10,7 +10,7 @@ import asyncio
 from dataclasses import dataclass
 
 from duplex_es.protocol import (
-    Command,
+    Error,
     Plain,
     ProtocolError,
     RefuseCommand,
@@ -19,20 +19,25 @@ from duplex_es.protocol import (
     UpdateSession,
     read_config,
 )
-from duplex_es.protocol.dialects import GA, dialect_of, opening_settings, rewrite_command
+from duplex_es.protocol.dialects import GA, NATIVE, STOCK, opening_settings, rewrite_command
 
-from . import edge, endings
+from . import endings
 from .endings import Ending
 from .peer import Gone, Peer
 from .query import Query
 from .reading import read_event
+
+UNASKED_S = 0.7
+"""How long a socket whose upgrade does not say what it speaks may take to say anything. Then it counts as a stock
+client, which itself waits to be told, within a second, that its session is there."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenWish:
     """Open a session with these settings, as the client wrote them; then take in ``first``, if there is one.
 
-    ``updated``: the settings came as a ``session.update``. ``session_id`` is the client's choice or empty.
+    ``updated``: they came as a ``session.update``, to be answered as one. ``session_id`` is the client's choice or
+    empty.
     """
 
     session: Plain
@@ -45,33 +50,45 @@ class OpenWish:
 class Handshake:
     """One socket's first messages. Use once."""
 
-    def __init__(
-        self, peer: Peer, query: Query, dialect: str | None, *, timeout_s: float, max_event_bytes: int
-    ) -> None:
+    def __init__(self, peer: Peer, query: Query, *, timeout_s: float, max_event_bytes: int) -> None:
         self._peer = peer
         self._query = query
-        self._settled = dialect is not None
-        if dialect is not None:
-            peer.speaks(dialect)
         self._timeout_s = timeout_s
         self._max_event_bytes = max_event_bytes
 
     async def run(self) -> OpenWish | ResumeSession | Ending:
         """What the client wants. Errors that leave the window open are sent from here; the rest are endings."""
-        if self._query.autostarts:
-            self._settle(None)
+        if self._opens_unasked():
             return self._default_session(None)
         try:
             async with asyncio.timeout(self._timeout_s):
-                while True:
-                    if (outcome := await self._hear()) is not None:
-                        return outcome
+                if (heard := await self._first_words()) is None:
+                    return self._default_session(None)
+                while (outcome := await self._take(heard)) is None:
+                    heard = await self._peer.receive()
+                return outcome
         except TimeoutError:
             return _ended("config_timeout", f"No opening event within {self._timeout_s:g} s; connect and send one.")
 
-    async def _hear(self) -> OpenWish | ResumeSession | Ending | None:
+    def _opens_unasked(self) -> bool:
+        """Stock clients wait for their session whatever the query says; only a resume may keep it from them."""
+        voice = self._peer.voice
+        if voice.settled and voice.dialect in STOCK:
+            return not self._query.resume
+        return self._query.autostarts
+
+    async def _first_words(self) -> str | bytes | Gone | None:
+        """The first frame; ``None`` when a client that may be a stock one leaves it to us to speak first."""
+        if self._peer.voice.settled:
+            return await self._peer.receive()
+        try:
+            async with asyncio.timeout(UNASKED_S):
+                return await self._peer.receive()
+        except TimeoutError:
+            return None
+
+    async def _take(self, heard: str | bytes | Gone) -> OpenWish | ResumeSession | Ending | None:
         """Take in one frame; ``None`` when the client may try again."""
-        heard = await self._peer.receive()
         if isinstance(heard, Gone):
             return endings.lost(heard)
         if isinstance(heard, bytes):
@@ -80,10 +97,10 @@ class Handshake:
             command = read_event(heard, self._max_event_bytes, self._peer.dialect)
         except ProtocolError as error:
             return await self._misheard(error)
-        self._settle(command)
+        self._peer.voice.settle(command)
         command = rewrite_command(command, self._peer.dialect, opening=True)
         if isinstance(command, ResumeSession):
-            return command
+            return command if self._peer.dialect != NATIVE else _not_natively()
         if isinstance(command, UpdateSession):
             return await self._update(command)
         return self._anything_else(command)
@@ -95,7 +112,6 @@ class Handshake:
             return None
         if error.entry.closes_in_handshake:
             return endings.refused_at_the_door(error)
-        self._settle(None)
         return self._anything_else(RefuseCommand.of(error))
 
     async def _update(self, command: UpdateSession) -> OpenWish | Ending | None:
@@ -106,10 +122,12 @@ class Handshake:
             error = error.with_event_id(event_id)
             if error.entry.closes_in_handshake:
                 return endings.refused(error)
-            await self._peer.tell(edge.refusal(error))
+            await self._peer.tell(Error.of(error))
             return None
         session_id = config.session_id if isinstance(config.session_id, str) else ""
-        return OpenWish(command.session, updated=True, session_id=session_id, event_id=event_id)
+        # Native clients create a session, which is no update of it.
+        updated = self._peer.dialect != NATIVE
+        return OpenWish(command.session, updated=updated, session_id=session_id, event_id=event_id)
 
     def _anything_else(self, said: Said) -> OpenWish | Ending:
         """An event that opens nothing starts a default session and is its first input, unless that was ruled out."""
@@ -117,18 +135,17 @@ class Handshake:
             return _ended("bad_event", "The first event must be session.update or session.resume.", "type")
         return self._default_session(said)
 
-    def _settle(self, first: Command | None) -> None:
-        """Speak the dialect that ``first``, or opening without a word, tells; unless the upgrade said it already."""
-        if not self._settled:
-            self._peer.speaks(GA if first is None else dialect_of(first))
-            self._settled = True
-
     def _default_session(self, first: Said | None) -> OpenWish:
+        self._peer.voice.speak(GA)
         session: Plain = opening_settings(self._peer.dialect)
         if self._query.native_duplex:
             extra_body = session.get("extra_body")
             session["extra_body"] = {**(extra_body if isinstance(extra_body, dict) else {}), "native_duplex": True}
         return OpenWish(session, updated=False, session_id=self._query.session_id, first=first)
+
+
+def _not_natively() -> Ending:
+    return _ended("unsupported_session_resume", "Native sessions cannot be resumed; use /v1/realtime for that.", "type")
 
 
 def _ended(code: str, message: str, param: str | None = None) -> Ending:

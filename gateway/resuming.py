@@ -6,13 +6,12 @@ import logging
 
 from duplex_es.log.api import Head, SessionLog
 from duplex_es.log.errors import IncarnationMismatch, LogError, LogUnavailable, SessionUnknown, TokenRefused
-from duplex_es.protocol import ProtocolError, ResumeSession, SocketAttached, unpack_opening
+from duplex_es.protocol import Plain, ProtocolError, ResumeSession, SocketAttached, unpack_opening
 
 from . import edge, endings
 from .connection import Connection
 from .endings import Ending
 from .peer import Peer
-from .query import Query
 from .service import Service
 from .tokens import mint_token, token_digest
 from .writer import record_of
@@ -24,15 +23,15 @@ class JournalGap(Exception):
     """What the client asks for is not there without a gap; its token stays good and the session lives on."""
 
 
-async def resume_session(service: Service, peer: Peer, query: Query, command: ResumeSession) -> Ending | None:
+async def resume_session(service: Service, peer: Peer, command: ResumeSession) -> Ending | None:
     """Take the session up and serve it. An ``Ending`` is a refusal still to be told; nothing has changed then."""
     try:
-        head = await _resumable(service.log, command)
-        await _attach(service, peer, query, command, head)
+        head, session = await _resumable(service.log, command)
+        await _attach(service, peer, command, head, session)
     except ProtocolError as error:
         return endings.refused_at_the_door(error)
     except JournalGap:
-        return Ending(last=edge.resync(command.session_id))
+        return endings.out_of_step(command.session_id)
     except SessionUnknown:
         return endings.refused_at_the_door(_expired(command))
     except IncarnationMismatch:
@@ -49,8 +48,8 @@ async def resume_session(service: Service, peer: Peer, query: Query, command: Re
     return None
 
 
-async def _resumable(log: SessionLog, command: ResumeSession) -> Head:
-    """The head of the session, if it can be resumed at all, apart from the token."""
+async def _resumable(log: SessionLog, command: ResumeSession) -> tuple[Head, Plain]:
+    """The head and the public object of the session, if it can be resumed at all, apart from the token."""
     head = await log.head(command.session_id)
     opening = unpack_opening(head.opening) if head.opening is not None else None
     if head.state == "closed" or opening is None or not isinstance(opening.session, dict):
@@ -59,7 +58,7 @@ async def _resumable(log: SessionLog, command: ResumeSession) -> Head:
         raise ProtocolError("unsupported_session_resume", "The model of this session cannot be resumed.")
     if head.ref.incarnation != command.incarnation:
         raise IncarnationMismatch(command.session_id)
-    return head
+    return head, opening.session
 
 
 def check_position(head: Head, after_seq: int) -> None:
@@ -74,7 +73,7 @@ def check_position(head: Head, after_seq: int) -> None:
         raise _conflict(f"The session has no frame {after_seq} yet; its last one is {head.output.number}.")
 
 
-async def _attach(service: Service, peer: Peer, query: Query, command: ResumeSession, head: Head) -> None:
+async def _attach(service: Service, peer: Peer, command: ResumeSession, head: Head, session: Plain) -> None:
     log, gateway = service.log, service.settings.gateway
     check_position(head, command.after_seq)
     async with log.follow_output(head.ref) as follower:
@@ -100,7 +99,7 @@ async def _attach(service: Service, peer: Peer, query: Query, command: ResumeSes
             after_seq=command.after_seq,
             head_seq=head.output.number,
         )
-        await connection.resume()
+        await connection.resume(session)
 
 
 def _expired(command: ResumeSession) -> ProtocolError:

@@ -19,7 +19,7 @@ from duplex_es.protocol import (
     ResumeSession,
     Said,
 )
-from duplex_es.protocol.dialects import rewrite_command
+from duplex_es.protocol.dialects import STOCK, rewrite_command
 
 from . import endings
 from .acknowledging import Acknowledger
@@ -114,8 +114,11 @@ class Uplink:
             command: Command = read_event(text, self._max_event_bytes, self._peer.dialect)
         except ProtocolError as error:
             return RefuseCommand.of(error)
+        self._peer.voice.settle(command)
         if isinstance(command, ResumeSession):
             return _late_resume(command)
+        if isinstance(command, AcknowledgeEvents) and self._peer.dialect in STOCK:
+            return _nothing_to_acknowledge(command)
         if isinstance(command, AcknowledgeEvents) and self._acknowledger.covers(command.server_event_seq):
             self._acknowledger.note(command.server_event_seq)
             return None
@@ -127,6 +130,17 @@ def _late_resume(command: ResumeSession) -> RefuseCommand:
     error = ProtocolError(
         "unsupported_session_resume",
         "session.resume must be the first event on a socket; this one holds a session.",
+        "type",
+        command.event_id if isinstance(command.event_id, str) else None,
+    )
+    return RefuseCommand.of(error)
+
+
+def _nothing_to_acknowledge(command: AcknowledgeEvents) -> RefuseCommand:
+    """The refusal of a number this client cannot have heard: its events carry none."""
+    error = ProtocolError(
+        "unknown_event",
+        "session.event_ack is for sockets that ask for the duplex API; events carry no server_event_seq here.",
         "type",
         command.event_id if isinstance(command.event_id, str) else None,
     )

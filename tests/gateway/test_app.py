@@ -62,7 +62,7 @@ async def test_a_defect_outside_any_session_is_told_and_the_gateway_goes_on(
     async with running(log) as gateway:
         with monkeypatch.context() as patch:
             patch.setattr(module, "open_session", None)
-            async with joined(gateway.url("model=cascade")) as client:
+            async with joined(gateway.url("duplex=1&model=cascade")) as client:
                 assert (await client.hear_type("error"))["error"]["code"] == "internal_error"
                 assert await client.closed() == (1000, "")
         assert "outside any session" in caplog.text

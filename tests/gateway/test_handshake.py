@@ -25,7 +25,7 @@ async def flat_ending(client: Client, code: str) -> dict[str, Any]:
 
 
 async def test_a_model_in_the_query_starts_a_session_before_the_client_says_anything(gateway: Gateway) -> None:
-    async with joined(gateway.url("model=cascade&session_id=mine")) as client:
+    async with joined(gateway.url("duplex=1&model=cascade&session_id=mine")) as client:
         created = await client.hear_type("session.created")
         assert created["session"]["id"] == "mine"
         await client.say("session.heartbeat")
@@ -78,7 +78,7 @@ async def test_an_unknown_first_event_starts_a_default_session_and_is_refused_in
 
 @pytest.mark.parametrize("name", ["native_duplex=1", "minicpmo45_native_duplex=yes"])
 async def test_native_duplex_in_the_query_reaches_a_session_that_starts_by_itself(gateway: Gateway, name: str) -> None:
-    async with joined(gateway.url(f"model=cascade&{name}")) as client:
+    async with joined(gateway.url(f"duplex=1&model=cascade&{name}")) as client:
         created = await client.hear_type("session.created")
         assert created["session"]["extra_body"] == {"native_duplex": True}
 

@@ -51,7 +51,7 @@ async def get(gateway: Gateway, path: str) -> tuple[int, dict[str, Any]]:
 
 
 async def test_a_gateway_with_its_log_is_alive_and_ready(gateway: Gateway) -> None:
-    async with joined(gateway.url("model=cascade")) as client:
+    async with joined(gateway.url("duplex=1&model=cascade")) as client:
         await client.hear_type("session.created")
         assert await get(gateway, "/healthz") == (200, {"status": "ok", "gateway": "gateway-1", "sockets": 1})
     assert await get(gateway, "/readyz") == (200, {"ready": True})
@@ -72,7 +72,7 @@ async def test_without_its_log_it_is_alive_not_ready_and_says_why_everywhere() -
             status, body = await get(gateway, path)
             assert status == 503
             assert "connection refused" in str(body[field])
-        async with joined(gateway.url("model=cascade")) as client:
+        async with joined(gateway.url("duplex=1&model=cascade")) as client:
             assert (await client.hear_type("error"))["code"] == "log_unavailable"
             assert await client.closed() == (1013, "log_unavailable")
 
@@ -82,6 +82,6 @@ async def test_a_log_that_went_away_is_noticed_by_the_probe_and_by_newcomers() -
         status, body = await get(gateway, "/readyz")
         assert (status, body["reason"]) == (503, "LogUnavailable: gone")
         assert (await get(gateway, "/v1/models"))[0] == 503
-        async with joined(gateway.url("model=cascade")) as client:
+        async with joined(gateway.url("duplex=1&model=cascade")) as client:
             assert (await client.hear_type("error"))["error"]["code"] == "log_unavailable"
             assert await client.closed() == (1013, "log_unavailable")

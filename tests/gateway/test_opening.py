@@ -27,21 +27,21 @@ async def test_an_unknown_model_is_refused_with_the_field_and_what_is_served(gat
 
 
 async def test_an_unknown_model_in_the_query_is_named_as_such(gateway: Gateway) -> None:
-    async with joined(gateway.url("model=nope")) as client:
+    async with joined(gateway.url("duplex=1&model=nope")) as client:
         assert (await client.hear_type("error"))["error"]["param"] == "model"
 
 
 async def test_the_session_names_the_model_before_the_query_does(log: MemoryLog) -> None:
     async with FakeWorker(log, models=("cascade", "echo")).working(), running(log) as gateway:
-        async with joined(gateway.url("model=cascade&autostart=0")) as client:
+        async with joined(gateway.url("duplex=1&model=cascade&autostart=0")) as client:
             assert (await client.open(model="echo"))["session"]["model"] == "echo"
-        async with joined(gateway.url("model=echo&autostart=0")) as client:
+        async with joined(gateway.url("duplex=1&model=echo&autostart=0")) as client:
             assert (await client.open())["session"]["model"] == "echo"
 
 
 async def test_a_full_fleet_is_busy_and_says_how_many_it_takes(log: MemoryLog) -> None:
     worker = FakeWorker(log, slots=3, used=3)
-    async with worker.working(), running(log) as gateway, joined(gateway.url("model=cascade")) as client:
+    async with worker.working(), running(log) as gateway, joined(gateway.url("duplex=1&model=cascade")) as client:
         error = (await client.hear_type("error"))["error"]
         assert (error["code"], error["type"]) == ("duplex_session_busy", "rate_limit_error")
         assert "max_sessions=3" in error["message"]
@@ -53,8 +53,8 @@ async def test_sessions_that_wait_for_a_worker_use_up_its_slots(log: MemoryLog) 
     async with (
         FakeWorker(log, slots=1, mute=True).working(),
         running(log) as gateway,
-        joined(gateway.url("model=cascade")) as first,
-        joined(gateway.url("model=cascade")) as second,
+        joined(gateway.url("duplex=1&model=cascade")) as first,
+        joined(gateway.url("duplex=1&model=cascade")) as second,
     ):
         errors = await asyncio.gather(
             *(asyncio.wait_for(client.hear(), 0.5) for client in (first, second)), return_exceptions=True
@@ -113,7 +113,7 @@ async def test_a_refusal_under_a_code_this_build_does_not_know_is_still_told(log
     async with (
         FakeWorker(log, refusal=refusal).working(),
         running(log) as gateway,
-        joined(gateway.url("model=cascade")) as client,
+        joined(gateway.url("duplex=1&model=cascade")) as client,
     ):
         assert (await client.hear_type("error"))["error"]["code"] == "internal_error"
 
@@ -121,7 +121,7 @@ async def test_a_refusal_under_a_code_this_build_does_not_know_is_still_told(log
 async def test_a_worker_that_never_opens_is_reported_and_the_session_is_asked_to_close(log: MemoryLog) -> None:
     worker = FakeWorker(log, mute=True)
     async with worker.working(), running(log, opening_timeout_s=0.05) as gateway:
-        async with joined(gateway.url("model=cascade&session_id=mine")) as client:
+        async with joined(gateway.url("duplex=1&model=cascade&session_id=mine")) as client:
             assert (await client.hear_type("error"))["error"]["code"] == "runtime_open_failed"
             assert await client.closed() == (1000, "")
         await until(lambda: not gateway.service.connections)
@@ -132,7 +132,7 @@ async def test_a_worker_that_never_opens_is_reported_and_the_session_is_asked_to
 async def test_a_client_that_leaves_before_its_session_is_created_leaves_it_to_close(log: MemoryLog) -> None:
     worker = FakeWorker(log, mute=True)
     async with worker.working(), running(log) as gateway:
-        async with joined(gateway.url("model=cascade&session_id=mine")):
+        async with joined(gateway.url("duplex=1&model=cascade&session_id=mine")):
             await until(lambda: bool(gateway.service.connections))
         await until(lambda: not gateway.service.connections)
         said = await inputs_of(log, "mine")
@@ -144,7 +144,7 @@ async def test_a_session_that_cannot_be_resumed_gets_no_token(log: MemoryLog) ->
     async with (
         FakeWorker(log, resumable=False).working(),
         running(log) as gateway,
-        joined(gateway.url("model=cascade")) as client,
+        joined(gateway.url("duplex=1&model=cascade")) as client,
     ):
         created = await client.hear_type("session.created")
         assert not {"incarnation", "attachment_generation", "resume_token"} & created.keys()

@@ -133,7 +133,7 @@ async def test_a_session_that_is_not_open_yet_cannot_be_resumed(log: MemoryLog) 
     async with (
         FakeWorker(log, mute=True).working(),
         running(log) as gateway,
-        joined(gateway.url("model=cascade&session_id=mine")),
+        joined(gateway.url("duplex=1&model=cascade&session_id=mine")),
     ):
         await until(lambda: bool(gateway.service.connections))
         wanted = {"session_id": "mine", "incarnation": 0, "resume_token": "rt_x"}
@@ -144,7 +144,7 @@ async def test_a_model_that_cannot_resume_says_so(log: MemoryLog) -> None:
     async with (
         FakeWorker(log, resumable=False).working(),
         running(log) as gateway,
-        joined(gateway.url("model=cascade&session_id=mine")) as client,
+        joined(gateway.url("duplex=1&model=cascade&session_id=mine")) as client,
     ):
         await client.hear_type("session.created")
         wanted = {"session_id": "mine", "incarnation": 0, "resume_token": "rt_x"}
