@@ -71,7 +71,6 @@ class RedisLog:
         await asyncio.gather(
             self.appender.close(), self._calls.close(), self._reads.close(), self.subscriber.close()
         )
-        self._hears_ready = False
 
     async def ping(self) -> None:
         """See ``SessionLog``."""
@@ -185,8 +184,12 @@ class RedisLog:
 
     async def _hear_ready(self) -> None:
         if not self._hears_ready:
-            await self.subscriber.subscribe(keys.READY_CHANNEL, self._ready)
             self._hears_ready = True
+            try:
+                await self.subscriber.subscribe(keys.READY_CHANNEL, self._ready)
+            except BaseException:
+                self._hears_ready = False
+                raise
 
     async def renew(self, attachments: Sequence[Attachment], claims: Sequence[Claim]) -> list[Attachment | Claim]:
         """See ``SessionLog``."""

@@ -133,9 +133,6 @@ class Subscriber:
             self._fail_waiters(LogUnavailable("the log is closed"))
 
     async def _serve_connection(self) -> None:
-        for channel in self._channels.values():
-            channel.interrupted = channel.interrupted or channel.confirmed
-            channel.confirmed = False
         self._misses, self._answered = 0, False
         connection = await self._link.ensure()
         # redis-py's own handler formats every message for a debug log that nobody reads.
@@ -152,10 +149,16 @@ class Subscriber:
         try:
             done, _ = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            self._interrupt()
             for task in both:
                 await stop(task)
         for task in done:
             task.result()
+
+    def _interrupt(self) -> None:
+        for channel in self._channels.values():
+            channel.interrupted = channel.interrupted or channel.confirmed
+            channel.confirmed = False
 
     async def _read(self, connection: AbstractConnection) -> None:
         loop = asyncio.get_running_loop()

@@ -101,6 +101,7 @@ def _add_demo(commands: Commands[argparse.ArgumentParser]) -> None:
         commands, "demo", "a spoken question through two gateways, answered, transcribed back and shown in the log"
     )
     leaf.set_defaults(run=demo.run)
+    leaf.add_argument("--calm", action="store_true", help="let every gateway live")
     leaf.add_argument("--wav", type=Path, default=demo.QUESTION, help="the question: 16-bit PCM")
     leaf.add_argument(
         "--out", type=Path, default=Path("out/demo"), help="folder for answer.wav, transcript.txt, events.jsonl"

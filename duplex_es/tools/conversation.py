@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -26,6 +26,8 @@ from .errors import ToolError
 from .waves import Wave
 
 CHUNK_MS = 40
+MEANWHILE_MS = 1_200
+Meanwhile = Callable[[], Awaitable[None]]
 TRANSCRIBED = "conversation.item.input_audio_transcription.completed"
 COMMITTED = "input_audio_buffer.committed"
 SPEECH_STOPPED = "input_audio_buffer.speech_stopped"
@@ -82,6 +84,11 @@ class Conversation:
         whole = [each for each in self.answers.values() if each.status == "completed" and (each.pcm or each.text)]
         return whole[-1] if whole else None
 
+    @property
+    def is_amid_answer(self) -> bool:
+        """Whether a fair part of an answer has been heard and more of it is to come."""
+        return any(each.status == "in_progress" and each.duration_ms >= MEANWHILE_MS for each in self.answers.values())
+
     def first(self, type: str, *, after_s: float = 0.0) -> Heard | None:
         """The first event of ``type`` that arrived at or after ``after_s``."""
         return next((each for each in self.heard if each.event.type == type and each.at_s >= after_s), None)
@@ -128,10 +135,12 @@ async def ask(
     timeout_s: float,
     instructions: str | None = None,
     commits: bool = False,
+    meanwhile: Meanwhile | None = None,
 ) -> Conversation:
     """Say ``wave`` and hear the whole answer, as on the telephone: silence follows the question until it has come.
 
-    ``commits`` ends the turn explicitly, for models that do not hear the end of a turn by themselves.
+    ``commits`` ends the turn explicitly, for models that do not hear the end of a turn by themselves. ``meanwhile``
+    is run once, in the middle of the answer: when ``MEANWHILE_MS`` of it have been heard.
     Raises: ToolError when no answer came in ``timeout_s`` after the question, or the service refused something.
     """
     config = SessionConfig(input_audio=AudioFormat("pcm16", wave.sample_rate_hz), instructions=instructions)
@@ -145,6 +154,9 @@ async def ask(
                 async for event in events:
                     conversation.take(Heard(time.time(), event))
                     _refuse_trouble(event)
+                    if meanwhile is not None and conversation.is_amid_answer:
+                        happens, meanwhile = meanwhile, None
+                        await happens()
                     if _is_answered(conversation):
                         break
         except TimeoutError:

@@ -1,7 +1,8 @@
 """``duplex-es demo``: the main job from end to end, on this machine, checked at every step.
 
-A recorded question goes to one gateway, the spoken answer is kept, the same answer is played to another gateway and
-transcribed there, and the log of the conversation is printed. Anything missing is an exit code of 1.
+A recorded question goes to one gateway, which is killed in the middle of the answer: the call goes on at the other.
+The spoken answer is kept, played to that gateway and transcribed there, and the log of the conversation is printed.
+Anything missing is an exit code of 1.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from .latency import measure
 from .render import render
 from .show import opened, read_session
 from .stack import Stack, StackPlan
+from .survival import Survival
 from .talk import save
 from .waves import Wave, read_wave
 
@@ -35,7 +37,7 @@ def alike(said: str, heard: str) -> float:
     return SequenceMatcher(a=said_words, b=heard_words, autojunk=False).ratio()
 
 
-def missing(conversation: Conversation, heard_back: str) -> list[str]:
+def missing(conversation: Conversation, heard_back: str, survival: Survival | None) -> list[str]:
     """What a whole conversation has and this one lacks, in words; empty when nothing is."""
     answer = conversation.answer
     checks = {
@@ -45,6 +47,12 @@ def missing(conversation: Conversation, heard_back: str) -> list[str]:
         "the answer could not be transcribed back": bool(heard_back),
         "the answer sounds unlike its words": not (answer and heard_back) or alike(answer.text, heard_back) >= ALIKE,
     }
+    if survival is not None:
+        checks |= {
+            "no gateway was lost in the middle of the answer": bool(survival.lost),
+            "the call did not go on at another gateway": survival.went_on,
+            "frames were lost or repeated": survival.is_complete,
+        }
     return [trouble for trouble, is_fine in checks.items() if not is_fine]
 
 
@@ -58,7 +66,7 @@ async def run(args: argparse.Namespace) -> int:
     async with Stack(plan, console.named) as stack:
         console.named("demo", f"everything is ready after {time.monotonic() - started_s:.1f} s")
         try:
-            conversation, heard_back = await _converse(stack, wave, args, console)
+            conversation, heard_back, survival = await _converse(stack, wave, args, console)
         except DuplexClientError as error:
             raise ToolError(str(error)) from error
         async with opened(stack.redis_url) as log:
@@ -69,6 +77,9 @@ async def run(args: argparse.Namespace) -> int:
         console.line(text)
     console.heading("Latency")
     console.table(measure(conversation, lines).rows())
+    if survival is not None:
+        console.heading("Survived")
+        console.table(survival.rows())
     console.heading("Kept")
     for path in save(conversation, args.out):
         console.line(f"  {path}")
@@ -82,7 +93,7 @@ async def run(args: argparse.Namespace) -> int:
             ("answer, as heard back", heard_back or "(nothing)"),
         ]
     )
-    troubles = missing(conversation, heard_back)
+    troubles = missing(conversation, heard_back, survival)
     console.line()
     for trouble in troubles:
         console.line(f"  FAILED: {trouble}")
@@ -91,14 +102,25 @@ async def run(args: argparse.Namespace) -> int:
     return 1 if troubles else 0
 
 
-async def _converse(stack: Stack, wave: Wave, args: argparse.Namespace, console: Console) -> tuple[Conversation, str]:
+async def _converse(
+    stack: Stack, wave: Wave, args: argparse.Namespace, console: Console
+) -> tuple[Conversation, str, Survival | None]:
     console.heading(f"Asking over {stack.urls[0]}: {args.wav.name}, {wave.duration_ms / 1000:.1f} s")
-    conversation = await ask(stack.urls, wave, model=args.model, timeout_s=args.timeout_s)
+    first, *others = stack.urls
+    lost: list[tuple[str, float]] = []
+
+    async def lose() -> None:
+        console.heading("Killing that gateway in the middle of the answer")
+        lost.append((await stack.lose_gateway(first), time.time()))
+
+    meanwhile = None if args.calm else lose
+    conversation = await ask(stack.urls, wave, model=args.model, timeout_s=args.timeout_s, meanwhile=meanwhile)
+    survival = None if args.calm else Survival.of(conversation, *(lost[0] if lost else ("", 0.0)))
     answer = conversation.answer
     if answer is None or not answer.pcm:
-        return conversation, ""
+        return conversation, "", survival
     console.named("demo", f"answered with {answer.duration_ms / 1000:.1f} s of speech")
-    other = [*stack.urls[1:], stack.urls[0]]
-    console.heading(f"Playing the answer to {other[0]}, to hear what was said")
+    console.heading(f"Playing the answer to {others[0]}, to hear what was said")
     spoken = Wave(bytes(answer.pcm), answer.sample_rate_hz)
-    return conversation, await transcribe(other, spoken, model=args.model, timeout_s=args.timeout_s)
+    heard_back = await transcribe(others, spoken, model=args.model, timeout_s=args.timeout_s)
+    return conversation, heard_back, survival

@@ -111,6 +111,12 @@ class Stack:
             for task in ends:
                 task.cancel()
 
+    async def lose_gateway(self, url: str) -> str:
+        """Kill the gateway behind ``url``, as a lost machine would; its name."""
+        child = self._gateways[self.urls.index(url)]
+        await child.kill()
+        return child.name
+
     # -- start -----------------------------------------------------------------------------------------------------
 
     async def _start(self) -> None:

@@ -28,7 +28,7 @@ class Ear:
         self.raw: list[dict[str, Any]] = []
         self.transcripts: list[str] = []
         session.on("generation_created", self._begun)
-        session.on("openai_server_event_received", self._note(self.raw.append))
+        session.on("openai_server_event_received", self._note(self._heard))
         session.on("input_audio_transcription_completed", self._note(lambda e: self.transcripts.append(e.transcript)))
         session.on("error", self._note(lambda error: report.validation_errors.append(str(error.error)[:600])))
 
@@ -38,6 +38,11 @@ class Ear:
             self._news.set()
 
         return noted
+
+    def _heard(self, event: dict[str, Any]) -> None:
+        self.raw.append(event)
+        if event["type"] == "error":
+            self._report.validation_errors.append(f"error: {event['error']}")
 
     def _begun(self, event: Any) -> None:
         generation = {"id": event.response_id, "text": "", "audio_s": 0.0, "calls": [], "done": False, "items": []}

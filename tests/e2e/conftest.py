@@ -22,3 +22,10 @@ def pair(valkey: StoreProcess) -> Iterator[Deployment]:
     """Two gateways and one echoing worker over one store."""
     with Deployment(valkey.url, gateways=2, model="echo") as deployment:
         yield deployment
+
+
+@pytest.fixture(scope="session")
+def scripted(valkey: StoreProcess) -> Iterator[Deployment]:
+    """Two gateways and one worker that plays the script each session brings along."""
+    with Deployment(valkey.url, gateways=2, model="scripted", options=("--slots", "64")) as deployment:
+        yield deployment

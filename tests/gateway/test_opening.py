@@ -33,9 +33,9 @@ async def test_an_unknown_model_in_the_query_is_named_as_such(gateway: Gateway) 
 
 async def test_the_session_names_the_model_before_the_query_does(log: MemoryLog) -> None:
     async with FakeWorker(log, models=("cascade", "echo")).working(), running(log) as gateway:
-        async with joined(gateway.url("duplex=1&model=cascade&autostart=0")) as client:
+        async with joined(gateway.url("model=cascade&autostart=0")) as client:
             assert (await client.open(model="echo"))["session"]["model"] == "echo"
-        async with joined(gateway.url("duplex=1&model=echo&autostart=0")) as client:
+        async with joined(gateway.url("model=echo&autostart=0")) as client:
             assert (await client.open())["session"]["model"] == "echo"
 
 

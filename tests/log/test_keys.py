@@ -105,6 +105,7 @@ def test_the_reference_page_names_every_key() -> None:
         session.sessions,
         session.ready("<model>"),
     ]
+    assert f"`{keys.TAGS[17]}`" in page
     for key in named:
         written = key.replace(tag, "{tag}")
         written = written.removesuffix(":0") + ":<n>" if written.endswith("<id>:0") else written

@@ -172,6 +172,19 @@ async def test_a_deaf_connection_is_replaced_within_two_intervals(own_valkey: St
         await tested.close()
 
 
+async def test_a_closed_subscriber_confirms_nothing_until_it_is_connected_again(
+    tested: Subscriber, raw: redis.Redis
+) -> None:
+    one, two = Ear(), Ear()
+    await tested.subscribe("c", one)
+    await tested.close()
+    await tested.subscribe("c", two)
+    assert raw.publish("c", b"x") == 1
+    await heard(one, [b"x"])
+    await heard(two, [b"x"])
+    assert one.resumptions == 1
+
+
 async def test_a_store_that_is_away_refuses_the_subscription_in_time() -> None:
     tested = subscriber(f"redis://127.0.0.1:{free_port()}/0")
     began = time.monotonic()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from array import array
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -17,6 +18,7 @@ from duplex_es.tools import demo, show
 from duplex_es.tools.children import Say
 from duplex_es.tools.conversation import Answer, Conversation
 from duplex_es.tools.stack import StackPlan
+from duplex_es.tools.survival import Survival
 from tests.support.recorded import record_session
 from tests.support.voice_server import VoiceServer, voice_server
 
@@ -45,7 +47,9 @@ class StandInStack:
 def arguments(tmp_path: Path) -> argparse.Namespace:
     question = tmp_path / "question.wav"
     write_pcm16_wav(question, array("h", [6_000, -6_000] * 1_600).tobytes(), sample_rate_hz=16_000)
-    return argparse.Namespace(wav=question, out=tmp_path / "out", model="cascade", redis_url=None, timeout_s=10.0)
+    return argparse.Namespace(
+        wav=question, out=tmp_path / "out", model="cascade", redis_url=None, timeout_s=10.0, calm=True
+    )
 
 
 @pytest.fixture
@@ -94,8 +98,24 @@ def conversation(*, question: str = "Hi?", text: str = "Hello.", pcm: bytes = b"
     return Conversation(answers={"r": answer}, transcripts={"i": question})
 
 
+WHOLE = Survival(lost="gw-1", went_on=True, pause_ms=300.0, frames=90, missing=0, repeated=0)
+
+
+@pytest.mark.parametrize(
+    ("change", "trouble"),
+    [
+        ({"lost": ""}, "no gateway was lost in the middle of the answer"),
+        ({"went_on": False}, "the call did not go on at another gateway"),
+        ({"missing": 1}, "frames were lost or repeated"),
+        ({"repeated": 1}, "frames were lost or repeated"),
+    ],
+)
+def test_a_call_that_did_not_survive_fails_the_demo(change: dict[str, object], trouble: str) -> None:
+    assert demo.missing(conversation(), "hello", replace(WHOLE, **change)) == [trouble]
+
+
 def test_nothing_is_missing_from_a_whole_conversation() -> None:
-    assert demo.missing(conversation(), "hello") == []
+    assert demo.missing(conversation(), "hello", WHOLE) == []
 
 
 @pytest.mark.parametrize(
@@ -110,7 +130,7 @@ def test_nothing_is_missing_from_a_whole_conversation() -> None:
     ],
 )
 def test_each_missing_part_is_named(subject: Conversation, heard_back: str, trouble: str) -> None:
-    assert trouble in demo.missing(subject, heard_back)
+    assert trouble in demo.missing(subject, heard_back, WHOLE)
 
 
 @pytest.mark.parametrize(

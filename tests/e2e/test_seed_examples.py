@@ -1,0 +1,432 @@
+"""Every worked example of the API against a live server: what a client says is taken, what a server says is heard.
+
+Client examples are sent as they are printed, with the ids of the live session in them; server examples are provoked and
+compared key by key. ``NOT_YET`` names those that nothing here can provoke, and why.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import base64
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from duplex_es.log.memory import MemoryLog
+from duplex_es.log.opening import open_log
+from duplex_es.protocol import RuntimeControl
+from tests.gateway.stage import FakeWorker, joined, running
+from tests.support.calls import pcm16
+from tests.support.examples import CLIENT, SERVER, Wire, assert_shows, said
+from tests.support.ordering import check_order
+from tests.support.processes import StoreProcess
+from tests.support.services import Deployment
+from tests.support.talking import Caller, calling, conversing
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60)]
+
+NOT_YET: dict[str, str] = {
+    "input.text.append": "needs a turn-based model; every built-in one is model-native",
+    "overlap.decision": "the overlap policies are not built yet",
+}
+"""Example → why nothing provokes it yet. Its test is a strict xfail: it fails once the example can be shown."""
+
+STAND_IN: dict[str, str] = {
+    "session.expired": "an attached session ends by idle_timeout_s, with session.closed; nothing reaps it from outside",
+    "runtime.control": "no model plug-in reports that a control signal was carried out in part",
+}
+"""Example → why it takes a stand-in for the worker to show it: the gateway, its socket and the log are real."""
+
+SUNNY: Wire = {"audio_ms": 2400, "text": "It is sunny, 24 degrees.", "chunk_ms": 1000, "pace": "fast"}
+ANSWER: list[Wire] = [SUNNY, {"finish": True}]
+UNENDING: list[Wire] = [SUNNY, {"wait_ms": 60_000}, {"finish": True}]
+WEATHER = "what is the weather today"
+
+
+def not_yet(name: str) -> pytest.MarkDecorator:
+    """A strict xfail with the reason the table gives."""
+    return pytest.mark.xfail(strict=True, reason=NOT_YET[name])
+
+
+def errors(caller: Caller) -> list[Wire]:
+    return [frame["error"] for frame in caller.heard if frame["type"] == "error"]
+
+
+async def settle(caller: Caller) -> None:
+    """Return once everything said so far was taken, and assert that none of it was refused."""
+    await caller.say(**said("session.heartbeat"))
+    await caller.hear_until("session.heartbeat_ack")
+    assert errors(caller) == []
+
+
+@asynccontextmanager
+async def call(deployment: Deployment, *steps: Wire, **session: Any) -> AsyncIterator[Caller]:
+    """An open call to a model that plays ``steps`` and answers only when asked; nothing in it may be refused."""
+    extra_body = {"auto_response": False, "script": list(steps), **session.pop("extra_body", {})}
+    async with conversing(deployment.urls[0], model="scripted", extra_body=extra_body, **session) as caller:
+        yield caller
+        await settle(caller)
+    check_order(caller.heard)
+
+
+async def speak(caller: Caller, ms: int = 200, **fields: Any) -> None:
+    """Append a tone as one piece, spelled as the first example spells it."""
+    audio = base64.b64encode(pcm16(ms)).decode()
+    await caller.say(**said("input_audio_buffer.append", audio=audio, duration_ms=ms, **fields))
+
+
+async def answered(caller: Caller, **options: Any) -> Wire:
+    """Ask for a response and wait for its ``response.created``."""
+    await caller.say(type="response.create", **options)
+    return await caller.hear_until("response.created")
+
+
+def about_item(caller: Caller, item_id: str) -> list[Wire]:
+    """The frames that name an item, in order."""
+    return [
+        frame for frame in caller.heard if item_id in (frame.get("item_id"), frame.get("item", {}).get("id", None))
+    ]
+
+
+def about_response(caller: Caller, response_id: str) -> list[Wire]:
+    """The frames of a response and of its item, in order."""
+    places = (response_id, f"item_{response_id}")
+    return [
+        frame
+        for frame in caller.heard
+        if frame.get("response_id") in places or frame.get("item", {}).get("id") in places
+    ]
+
+
+# -- session lifecycle -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.shows("session.update", "session.created", "session.updated")
+async def test_the_first_session_update_opens_the_session_and_both_frames_describe_it(scripted: Deployment):
+    session_id = f"sess_{secrets.token_hex(6)}"
+    wanted = {**CLIENT["session.update", 1]["session"], "model": "scripted", "session_id": session_id}
+    async with calling(scripted.urls[0], query="?duplex=1&autostart=0") as caller:
+        await caller.say(**said("session.update", session=wanted))
+        created, updated = await caller.hear(), await caller.hear()
+        await settle(caller)
+        await caller.say(**said("session.close"))
+        await caller.hear_until("session.closed")
+
+    assert_shows(created, "session.created")
+    assert_shows(updated, "session.updated")
+    assert updated["session"] == created["session"]
+    assert created["session"]["id"] == session_id
+    for field in ("modalities", "instructions", "temperature", "overlap_policy", "playback_commit_policy"):
+        assert created["session"][field] == wanted[field]
+    assert "server_event_seq" not in created and updated["server_event_seq"] == 1
+
+
+@pytest.mark.shows("session.update", "session.updated")
+async def test_server_vad_is_configured_by_a_later_update(scripted: Deployment):
+    async with call(scripted) as caller:
+        await caller.say(**said("session.update", 2))
+        updated = await caller.hear_until("session.updated")
+
+    assert_shows(updated, "session.updated")
+    wanted = CLIENT["session.update", 2]["session"]
+    assert wanted["turn_detection"].items() <= updated["session"]["turn_detection"].items()
+    assert updated["session"]["overlap_policy"] == wanted["overlap_policy"]
+
+
+@pytest.mark.shows("session.heartbeat", "session.heartbeat_ack")
+async def test_a_heartbeat_is_answered(scripted: Deployment):
+    async with call(scripted) as caller:
+        await caller.say(**said("session.heartbeat"))
+        acknowledged = await caller.hear()
+
+    assert_shows(acknowledged, "session.heartbeat_ack")
+
+
+@pytest.mark.shows("session.event_ack")
+async def test_an_acknowledgement_of_what_was_received_is_taken_without_an_answer(scripted: Deployment):
+    async with call(scripted) as caller:
+        await caller.say(**said("session.event_ack", server_event_seq=caller.seqs[-1]))
+        await caller.say(type="session.heartbeat")
+        assert (await caller.hear())["type"] == "session.heartbeat_ack"
+
+
+@pytest.mark.shows("session.close", "session.closed")
+async def test_a_close_is_answered_with_the_last_frame(scripted: Deployment):
+    async with conversing(scripted.urls[0], model="scripted") as caller:
+        await caller.say(**said("session.close"))
+        closed = await caller.hear_until("session.closed")
+        await caller.socket.wait_closed()
+
+    assert_shows(closed, "session.closed")
+    assert caller.heard[-1] == closed and caller.socket.close_code == 1000
+
+
+@pytest.mark.shows("session.resume", "session.resumed", "session.replaced")
+async def test_a_resume_elsewhere_is_activated_replayed_and_told_to_the_old_socket(scripted: Deployment):
+    async with conversing(scripted.urls[0], model="scripted") as first:
+        created = first.heard[0]
+        for _ in range(3):
+            await first.say(type="session.heartbeat")
+            await first.hear_until("session.heartbeat_ack")
+        async with calling(scripted.urls[1], query="?duplex=1&autostart=0") as second:
+            await second.say(
+                **said(
+                    "session.resume",
+                    session_id=created["session"]["id"],
+                    incarnation=created["incarnation"],
+                    resume_token=created["resume_token"],
+                    last_received_server_event_seq=2,
+                )
+            )
+            resumed = await second.hear()
+            replayed = [await second.hear() for _ in range(2)]
+            replaced = await first.hear_until("session.replaced")
+            await first.socket.wait_closed()
+            await second.say(type="session.close")
+            await second.hear_until("session.closed")
+
+    assert_shows(resumed, "session.resumed")
+    assert resumed["resume_token"] != created["resume_token"]
+    assert replayed == [frame for frame in first.heard if frame.get("server_event_seq", 0) > 2]
+    assert_shows(replaced, "session.replaced")
+    assert first.socket.close_reason == "session_replaced"
+
+
+
+@pytest.mark.shows("session.resync_required")
+async def test_a_resume_from_before_what_was_acknowledged_needs_a_new_session(scripted: Deployment):
+    async with conversing(scripted.urls[0], model="scripted") as first:
+        created = first.heard[0]
+        for _ in range(3):
+            await first.say(type="session.heartbeat")
+            await first.hear_until("session.heartbeat_ack")
+        await first.say(**said("session.event_ack", server_event_seq=3))
+        await acknowledged(scripted, created["session"]["id"], 3)
+        async with calling(scripted.urls[1], query="?autostart=0") as second:
+            token = {key: created[key] for key in ("incarnation", "resume_token")}
+            session_id = created["session"]["id"]
+            await second.say(
+                type="session.resume", session_id=session_id, **token, last_received_server_event_seq=1
+            )
+            resync = await second.hear()
+            await second.socket.wait_closed()
+        await settle(first)
+
+    assert_shows(resync, "session.resync_required")
+
+
+async def acknowledged(deployment: Deployment, session_id: str, seq: int) -> None:
+    """Return once the log holds that everything up to ``seq`` was acknowledged."""
+    log = open_log(deployment.redis_url)
+    await log.connect()
+    try:
+        async with asyncio.timeout(10):
+            while (await log.head(session_id)).acknowledged_seq < seq:
+                await asyncio.sleep(0.02)
+    finally:
+        await log.close_connections()
+
+
+@asynccontextmanager
+async def stand_in() -> AsyncIterator[tuple[FakeWorker, Any, str]]:
+    """A real gateway and an open socket, with a stand-in for the worker that shows whatever a test tells it to."""
+    log = MemoryLog()
+    async with (
+        running(log) as gateway,
+        FakeWorker(log).working() as worker,
+        joined(gateway.url("autostart=0")) as client,
+    ):
+        created = await client.open(model="cascade")
+        yield worker, client, created["session"]["id"]
+
+
+@pytest.mark.shows("session.expired")
+async def test_a_session_that_was_reaped_says_so_before_the_socket_closes():
+    async with stand_in() as (worker, client, session_id):
+        await worker.end(session_id, "disconnect_grace_expired")
+        expired = await client.hear()
+        await client.socket.wait_closed()
+
+    assert_shows(expired, "session.expired")
+    assert (client.socket.close_code, client.socket.close_reason) == (1000, "session_expired")
+
+
+@pytest.mark.shows("runtime.control")
+async def test_a_report_of_a_partly_supported_control_signal_passes_through():
+    async with stand_in() as (worker, client, session_id):
+        report = RuntimeControl(session_id=session_id, epoch=1, result={"unsupported": ["fence"]})
+        await worker.show(session_id, report)
+        control = await client.hear()
+
+    assert_shows(control, "runtime.control")
+    assert control["server_event_seq"] == 2 and control["result"] == report.result
+
+
+# -- input -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.shows(
+    "input_audio_buffer.append",
+    "input_audio_buffer.speech_started",
+    "input_audio_buffer.speech_stopped",
+    "input_audio_buffer.commit",
+    "conversation.item.added",
+    "conversation.item.created",
+    "input_audio_buffer.committed",
+    "conversation.item.input_audio_transcription.completed",
+    "conversation.item.done",
+)
+async def test_a_committed_utterance_fans_out_in_the_published_order(scripted: Deployment):
+    async with call(scripted) as caller:
+        await speak(caller, transcript=WEATHER)
+        await caller.say(**said("input_audio_buffer.commit"))
+        done = await caller.hear_until("conversation.item.done")
+
+    frames = about_item(caller, done["item"]["id"])
+    started, stopped, added, made, committed, transcribed, _ = frames
+    assert_shows(started, "input_audio_buffer.speech_started")
+    assert_shows(stopped, "input_audio_buffer.speech_stopped")
+    assert_shows(added, "conversation.item.added")
+    assert_shows(made, "conversation.item.created")
+    assert_shows(committed, "input_audio_buffer.committed")
+    assert_shows(transcribed, "conversation.item.input_audio_transcription.completed")
+    assert_shows(done, "conversation.item.done")
+    assert transcribed["transcript"] == WEATHER
+    assert committed["event"]["realtime_item_id"] == done["item"]["id"]
+
+
+@pytest.mark.shows("conversation.item.input_audio_transcription.completed", "conversation.item.done")
+async def test_the_transcript_of_the_model_completes_the_item_later(scripted: Deployment):
+    async with call(scripted, {"on": "end_turn", "transcript": WEATHER, "do": []}) as caller:
+        await speak(caller)
+        await caller.say(**said("input_audio_buffer.commit"))
+        committed = await caller.hear_until("input_audio_buffer.committed")
+        transcribed, done = await caller.hear(), await caller.hear()
+
+    assert_shows(transcribed, "conversation.item.input_audio_transcription.completed")
+    assert_shows(done, "conversation.item.done")
+    assert transcribed["item_id"] == done["item"]["id"] == committed["item_id"]
+
+
+@pytest.mark.shows("input_audio_buffer.append")
+@pytest.mark.parametrize("number", [2, 3], ids=["camera_frames", "annotated_by_a_detector"])
+async def test_an_append_with_more_than_audio_is_taken(scripted: Deployment, number: int):
+    async with call(scripted) as caller:
+        audio = base64.b64encode(pcm16(200)).decode()
+        extended = said("input_audio_buffer.append", 2, audio=audio) if number == 2 else None
+        await caller.say(**(extended or said("input_audio_buffer.append", 3, audio=audio)))
+        await caller.say(type="input_audio_buffer.commit")
+        committed = await caller.hear_until("input_audio_buffer.committed")
+
+    assert committed["item_id"]
+
+
+@pytest.mark.shows("input.commit")
+async def test_the_short_commit_asks_for_a_response_by_itself(scripted: Deployment):
+    async with call(scripted, {"on": "end_turn", "transcript": WEATHER, "do": ANSWER}) as caller:
+        await speak(caller)
+        await caller.say(**said("input.commit"))
+        await caller.hear_until("input_audio_buffer.committed")
+        done = await caller.hear_until("response.done")
+
+    assert done["response"]["status"] == "completed"
+
+
+@pytest.mark.shows("input_audio_buffer.commit", "response.listen")
+async def test_a_commit_declared_silent_is_answered_with_a_decision_to_listen(scripted: Deployment):
+    async with call(scripted, {"on": "end_turn", "do": ANSWER}) as caller:
+        await speak(caller)
+        await caller.say(**said("input_audio_buffer.commit", 2))
+        listened = await caller.hear_until("response.listen")
+
+    assert listened["response"]["metadata"]["reason"] == "silence_or_noise"
+    assert "response_id" not in listened
+    assert not [frame for frame in caller.heard if frame["type"] == "response.created"]
+
+
+@pytest.mark.shows("input_audio_buffer.committed")
+async def test_a_commit_during_an_answer_is_deferred(scripted: Deployment):
+    async with call(scripted, {"on": "generate", "do": UNENDING}) as caller:
+        await speak(caller, transcript=WEATHER)
+        await caller.say(type="input_audio_buffer.commit")
+        await answered(caller)
+        await caller.hear_until("response.output_audio.delta")
+        await speak(caller, 1000, transcript="and tomorrow")
+        await caller.say(type="input_audio_buffer.commit", response_create=True)
+        committed = await caller.hear_until("input_audio_buffer.committed")
+
+    assert_shows(committed, "input_audio_buffer.committed", 2)
+
+
+@pytest.mark.shows("input_audio_buffer.clear", "input_audio_buffer.cleared")
+async def test_a_clear_drops_the_buffer(scripted: Deployment):
+    async with call(scripted) as caller:
+        await speak(caller)
+        await caller.say(**said("input_audio_buffer.clear"))
+        cleared = await caller.hear_until("input_audio_buffer.cleared")
+
+    assert_shows(cleared, "input_audio_buffer.cleared")
+
+
+@pytest.mark.shows("input.cancel", "input_audio_buffer.cleared")
+async def test_a_cancel_drops_the_buffer_and_moves_the_epoch(scripted: Deployment):
+    async with call(scripted) as caller:
+        await speak(caller)
+        await caller.say(**said("input.cancel"))
+        cleared = await caller.hear_until("input_audio_buffer.cleared")
+        await caller.say(type="session.update", session={})
+        updated = await caller.hear_until("session.updated")
+
+    assert_shows(cleared, "input_audio_buffer.cleared")
+    assert updated["session"]["epoch"] == 1
+
+
+@not_yet("input.text.append")
+@pytest.mark.shows("input.text.append")
+async def test_text_is_appended_to_the_open_item_of_a_turn_based_model(scripted: Deployment):
+    async with call(scripted, {"on": "generate", "do": ANSWER}) as caller:
+        await caller.say(**said("input.text.append"))
+        await caller.say(type="input.commit")
+        added = await caller.hear_until("conversation.item.added")
+
+    assert added["item"]["content"] == [{"type": "input_text", "text": CLIENT["input.text.append", 1]["text"]}]
+
+
+# -- conversation items ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.shows("conversation.item.create", "conversation.item.delete", "conversation.item.deleted")
+async def test_a_text_item_is_created_and_deleted(scripted: Deployment):
+    async with call(scripted) as caller:
+        await caller.say(**said("conversation.item.create"))
+        done = await caller.hear_until("conversation.item.done")
+        item_id = done["item"]["id"]
+        await caller.say(**said("conversation.item.delete", item_id=item_id))
+        deleted = await caller.hear()
+
+    kinds = [frame["type"] for frame in about_item(caller, item_id)]
+    assert kinds == [f"conversation.item.{what}" for what in ("added", "created", "done", "deleted")]
+    assert done["item"]["content"] == CLIENT["conversation.item.create", 1]["item"]["content"]
+    assert_shows(deleted, "conversation.item.deleted")
+
+
+@pytest.mark.shows("conversation.item.create")
+async def test_the_answer_to_a_function_call_is_taken_and_the_model_goes_on(scripted: Deployment):
+    weather = {"name": "get_weather", "call_id": "call_7d1f", "arguments": {"city": "Hong Kong"}}
+    steps = ({"on": "generate", "do": [{"function_call": weather}]}, {"on": "tool_output", "do": ANSWER})
+    async with call(scripted, *steps) as caller:
+        await caller.say(type="response.create")
+        await caller.hear_until("response.function_call_arguments.done")
+        await caller.say(**said("conversation.item.create", 2))
+        added = await caller.hear_until(
+            "conversation.item.added", where=lambda frame: frame["item"]["type"] == "function_call_output"
+        )
+        await caller.hear_until("response.done", where=lambda frame: frame["response"]["output"][0]["type"] == "message")
+
+    wanted = CLIENT["conversation.item.create", 2]["item"]
+    assert wanted.items() <= added["item"].items()
