@@ -27,6 +27,12 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     text history. ``ends_turns`` promises ``ModelHeardSpeech`` / ``ModelHeardTurn`` from the model's own endpointing.
     ``auto_response`` and ``overlap_policy`` are the defaults a session gets when the client names none.
     ``can_rebuild`` says that the state after a takeover is exact.
+
+    What the host and the session check for the model: an append holds at most ``longest_append_samples`` at its input
+    rate; ``fixed_settings`` cannot change once the session is open; ``private_keys`` of ``extra_body`` are not the
+    client's to set (one that ends in ``*`` means all that begin so). ``keeps_audio``: the model keeps what it heard by
+    item, so its history holds spoken items without text, too. ``without_opt_in`` is the card of a session whose
+    client did not send ``extra_body.native_duplex: true``; ``None`` when nothing depends on that.
     """
 
     name: str
@@ -40,6 +46,16 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     auto_response: bool = False
     overlap_policy: str = "listen_only"
     can_rebuild: bool = False
+    longest_append_samples: int | None = None
+    fixed_settings: tuple[str, ...] = ()
+    private_keys: tuple[str, ...] = ()
+    keeps_audio: bool = False
+    without_opt_in: ModelInfo | None = None
+
+    @property
+    def is_chat_lane(self) -> bool:
+        """Whether turns are answered one request each, by a model that does not listen while it speaks."""
+        return self.capabilities.implementation_level != "model_native_duplex"
 
 
 class ModelSession(Protocol):

@@ -14,6 +14,7 @@ class HistoryItem(msgspec.Struct, frozen=True, kw_only=True):
 
     ``text`` is what was said, for an interrupted assistant only the part that was heard. For ``tool`` it is the
     output of ``call_id``; an assistant item with ``call_id`` is the call itself, ``text`` its JSON arguments.
+    ``spoken``: the caller said it aloud; ``text`` may then be empty, for models that keep what they heard by item.
     """
 
     item_id: str
@@ -21,16 +22,21 @@ class HistoryItem(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     call_id: str | None = None
     name: str | None = None
+    spoken: bool = False
 
 
 class OpenModel(msgspec.Struct, frozen=True, kw_only=True):
-    """Begin (or, after a takeover, rebuild) one session. Sent once, first."""
+    """Begin (or, after a takeover, rebuild) one session. Sent once, first.
+
+    ``ref_audio`` is the voice the client gave: a URI or a data URL, as it wrote it.
+    """
 
     session_id: str
     incarnation: int
     epoch: int
     instructions: str | None = None
     voice: str | None = None
+    ref_audio: str | None = None
     temperature: float | None = None
     modalities: tuple[str, ...] = ("text", "audio")
     tools: tuple[dict[str, object], ...] = ()
@@ -71,12 +77,14 @@ class EndTurn(msgspec.Struct, frozen=True, kw_only=True):
     """The client committed its turn: what was fed is all of it. ``item_id`` names the user item.
 
     The model answers with ``ModelHeardTurn(item_id=…)`` if it transcribes, then speaks or listens by its own decision;
-    with ``respond=False`` it must not start a response because of this commit.
+    with ``respond=False`` it must not start a response because of this commit. ``audio_start_ms`` is where the turn
+    begins on the input clock, if somebody detected it: what was fed from before it is not part of it.
     """
 
     epoch: int
     item_id: str
     respond: bool
+    audio_start_ms: int | None = None
 
 
 class Generate(msgspec.Struct, frozen=True, kw_only=True):

@@ -56,13 +56,15 @@ class ModelSpoke(msgspec.Struct, frozen=True, kw_only=True):
 class ModelProducedAudio(msgspec.Struct, frozen=True, kw_only=True):
     """The next piece of speech: ``pcm`` mono int16 little-endian at the model's ``output_rate_hz``, and its text.
 
-    Pieces follow each other without gaps; ``text`` concatenated over an answer is its exact transcript.
+    Pieces follow each other without gaps; ``text`` concatenated over an answer is its exact transcript. ``rate_hz``
+    is for models whose answers differ in it; it stays the same within an answer.
     """
 
     epoch: int
     turn: int
     pcm: bytes
     text: str = ""
+    rate_hz: int | None = None
 
 
 class ModelProducedText(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,6 +115,14 @@ class ModelFailed(msgspec.Struct, frozen=True, kw_only=True):
     fatal: bool = False
 
 
+class ModelPassedOn(msgspec.Struct, frozen=True, kw_only=True):
+    """Something a chat server sent that has no place in an answer; shown to the client as it came."""
+
+    epoch: int
+    turn: int
+    message: dict[str, object]
+
+
 Signal = (
     ModelHeardSpeech
     | ModelHeardSpeechEnd
@@ -125,4 +135,5 @@ Signal = (
     | ModelInterrupted
     | ModelCalledFunction
     | ModelFailed
+    | ModelPassedOn
 )

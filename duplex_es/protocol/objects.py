@@ -119,7 +119,8 @@ class ResponseObject(msgspec.Struct, frozen=True, kw_only=True):
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """What the session's model can do. Clients branch on these flags, never on the model's name.
 
-    ``chunk_period_ms`` is the unit the model decides in.
+    ``chunk_period_ms`` is the unit the model decides in. The last block says how a model is run rather than what it can
+    do; a model that has nothing to say there leaves it out.
     """
 
     implementation_level: str = "model_native_duplex"
@@ -137,6 +138,26 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     input_modes: list[str] = msgspec.field(default_factory=lambda: ["append_audio_chunk"])
     signal_sources: list[str] = msgspec.field(default_factory=lambda: ["model_native", "client_event", "server_policy"])
     target_barge_in_latency_ms: int | None = None
+    adapter_patterns: list[str] | UnsetType = UNSET
+    session_admission_mode: str | UnsetType = UNSET
+    stage_handoff_transport: str | UnsetType | None = UNSET
+    supports_session_adapter: bool | UnsetType = UNSET
+    supports_replace_latest_chunk: bool | UnsetType = UNSET
+    supports_reencode_context: bool | UnsetType = UNSET
+    supports_rollback_to_checkpoint: bool | UnsetType = UNSET
+    supports_turn_commit_only: bool | UnsetType = UNSET
+    supports_kv_lease: bool | UnsetType = UNSET
+    supports_core_kv_lease: bool | UnsetType = UNSET
+    supports_model_internal_state: bool | UnsetType = UNSET
+    supports_stage_resumption: bool | UnsetType = UNSET
+    supports_core_resumable_request: bool | UnsetType = UNSET
+    supports_stage_connector_handoff: bool | UnsetType = UNSET
+    supports_independent_io_streams: bool | UnsetType = UNSET
+    supports_realtime_endpoint: bool | UnsetType = UNSET
+    supports_scheduler_native_append: bool | UnsetType = UNSET
+    supports_multi_session_same_replica: bool | UnsetType = UNSET
+    requires_model_runner_kv: bool | UnsetType = UNSET
+    requires_native_stage_role: bool | UnsetType = UNSET
 
 
 class SessionObject(msgspec.Struct, frozen=True, kw_only=True):

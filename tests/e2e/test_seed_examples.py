@@ -391,6 +391,7 @@ async def test_a_cancel_drops_the_buffer_and_moves_the_epoch(scripted: Deploymen
 async def test_text_is_appended_to_the_open_item_of_a_turn_based_model(scripted: Deployment):
     async with call(scripted, {"on": "generate", "do": ANSWER}) as caller:
         await caller.say(**said("input.text.append"))
+        await settle(caller)
         await caller.say(type="input.commit")
         added = await caller.hear_until("conversation.item.added")
 
@@ -430,3 +431,377 @@ async def test_the_answer_to_a_function_call_is_taken_and_the_model_goes_on(scri
 
     wanted = CLIENT["conversation.item.create", 2]["item"]
     assert wanted.items() <= added["item"].items()
+
+
+@pytest.mark.shows(
+    "conversation.item.retrieve",
+    "conversation.item.retrieved",
+    "conversation.item.truncate",
+    "conversation.item.truncated",
+)
+async def test_an_answer_is_retrieved_and_truncated(scripted: Deployment):
+    async with call(scripted, {"on": "generate", "do": ANSWER}) as caller:
+        item_id = f"item_{(await answered(caller))['response_id']}"
+        await caller.hear_until("rate_limits.updated")
+        await caller.say(**said("conversation.item.retrieve", item_id=item_id))
+        retrieved = await caller.hear()
+        await caller.say(**said("conversation.item.truncate", item_id=item_id))
+        truncated, acknowledged = await caller.hear(), await caller.hear()
+
+    assert_shows(retrieved, "conversation.item.retrieved")
+    assert retrieved["item"]["content"][0]["transcript"] == SUNNY["text"]
+    assert_shows(truncated, "conversation.item.truncated")
+    assert truncated["audio_end_ms"] == 1850
+    assert acknowledged["type"] == "playback.acknowledged" and acknowledged["event"]["truncate"] is True
+
+
+# -- response lifecycle ----------------------------------------------------------------------------------------------
+
+SPOKEN = {
+    "response.created": 1,
+    "conversation.item.added": 2,
+    "conversation.item.created": 1,
+    "response.output_item.added": 1,
+    "response.content_part.added": 1,
+    "response.speak": 1,
+    "response.output_audio.delta": 1,
+    "response.output_audio_transcript.delta": 1,
+    "response.output_audio.done": 1,
+    "response.output_audio_transcript.done": 1,
+    "response.content_part.done": 1,
+    "response.output_item.done": 1,
+    "conversation.item.done": 2,
+    "response.done": 1,
+}
+"""The frames of a spoken answer, in the order of the API's text, and which example shows each."""
+
+
+@pytest.mark.shows(
+    "response.create",
+    "response.created",
+    "conversation.item.added",
+    "conversation.item.created",
+    "response.output_item.added",
+    "response.content_part.added",
+    "response.speak",
+    "response.output_audio.delta",
+    "response.output_audio_transcript.delta",
+    "response.output_audio.done",
+    "response.output_audio_transcript.done",
+    "response.content_part.done",
+    "response.output_item.done",
+    "conversation.item.done",
+    "response.done",
+    "rate_limits.updated",
+)
+async def test_a_spoken_answer_comes_in_the_published_order(scripted: Deployment):
+    async with call(scripted, {"on": "generate", "do": ANSWER}) as caller:
+        await speak(caller, transcript=WEATHER)
+        await caller.say(type="input_audio_buffer.commit")
+        await caller.hear_until("conversation.item.done")
+        await caller.say(**said("response.create"))
+        limits = await caller.hear_until("rate_limits.updated")
+
+    created = next(frame for frame in caller.heard if frame["type"] == "response.created")
+    frames = about_response(caller, created["response_id"])
+    kinds = [frame["type"] for frame in frames]
+    assert list(dict.fromkeys(kinds)) == list(SPOKEN)
+    assert kinds.count("response.output_audio.delta") == 3
+    for kind, number in SPOKEN.items():
+        # A user's item and an answer's have the same frames; the one of "created" is printed for a user's.
+        assert_shows(frames[kinds.index(kind)], kind, number, loose={"previous_item_id", "part.transcript"})
+    assert_shows(limits, "rate_limits.updated")
+    assert created["response"]["metadata"]["trace"] == "turn-3"
+    assert frames[kinds.index("response.output_audio_transcript.done")]["transcript"] == SUNNY["text"]
+
+
+@pytest.mark.shows("response.output_audio.delta")
+async def test_durations_marks_and_the_ledger_of_audio_are_cumulative(scripted: Deployment):
+    async with call(scripted, {"on": "generate", "do": ANSWER}) as caller:
+        await answered(caller)
+        await caller.hear_until("rate_limits.updated")
+
+    deltas = [frame for frame in caller.heard if frame["type"] == "response.output_audio.delta"]
+    assert [len(base64.b64decode(delta["delta"])) for delta in deltas] == [48_000, 48_000, 19_200]
+    metadata = [delta["metadata"] for delta in deltas]
+    assert [one["audio_duration_ms"] for one in metadata] == [1000, 2000, 2400]
+    assert [one["playback"]["sent_ms"] for one in metadata] == [1000, 2000, 2400]
+    assert metadata[-1]["audio_text_marks"][-1] == {"text_chars": len(SUNNY["text"]), "audio_end_ms": 2400}
+
+
+@pytest.mark.shows("response.output_text.delta", "response.output_text.done")
+async def test_a_written_answer_has_text_frames(scripted: Deployment):
+    steps = [{"text": "Tomorrow looks"}, {"text": " cloudy."}, {"finish": True}]
+    async with call(scripted, {"on": "generate", "do": steps}, modalities=["text"]) as caller:
+        await answered(caller)
+        delta = await caller.hear_until("response.output_text.delta")
+        done = await caller.hear_until("response.output_text.done")
+        await caller.hear_until("rate_limits.updated")
+
+    assert_shows(delta, "response.output_text.delta")
+    assert_shows(done, "response.output_text.done")
+    assert done["text"] == "Tomorrow looks cloudy."
+    assert not [frame for frame in caller.heard if "audio" in frame["type"]]
+
+
+@pytest.mark.shows("response.listen")
+async def test_a_model_that_keeps_listening_says_so_without_a_response(scripted: Deployment):
+    async with call(scripted, {"on": "end_turn", "do": [{"listen": "model_listen"}]}) as caller:
+        await speak(caller)
+        await caller.say(type="input_audio_buffer.commit")
+        listened = await caller.hear_until("response.listen")
+
+    assert_shows(listened, "response.listen")
+    assert "response_id" not in listened
+
+
+# -- interrupt -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.shows("barge_in", "turn.signal", "response.done")
+@pytest.mark.parametrize("name", ["barge_in", "turn.signal"])
+async def test_a_barge_in_cancels_the_answer(scripted: Deployment, name: str):
+    async with call(scripted, {"on": "generate", "do": UNENDING}) as caller:
+        await answered(caller)
+        await caller.hear_until("response.output_audio.delta")
+        await caller.say(**(said("barge_in") if name == "barge_in" else said("turn.signal")))
+        done = await caller.hear_until("response.done")
+
+    assert_shows(done, "response.done", 2)
+
+
+@pytest.mark.shows("response.cancel", "response.done")
+async def test_a_cancel_names_the_response_it_ends(scripted: Deployment):
+    async with call(scripted, {"on": "generate", "do": UNENDING}) as caller:
+        response_id = (await answered(caller))["response_id"]
+        await caller.hear_until("response.output_audio.delta")
+        await caller.say(**said("response.cancel", response_id=response_id))
+        done = await caller.hear_until("response.done")
+
+    assert done["response_id"] == response_id
+    assert done["response"]["status_details"] == {"type": "cancelled", "reason": "client_cancelled"}
+
+
+@pytest.mark.shows("output_audio_buffer.clear", "output_audio_buffer.cleared")
+async def test_clearing_the_output_ends_the_answer_after_saying_so(scripted: Deployment):
+    async with call(scripted, {"on": "generate", "do": UNENDING}) as caller:
+        response_id = (await answered(caller))["response_id"]
+        await caller.hear_until("response.output_audio.delta")
+        await caller.say(**said("output_audio_buffer.clear"))
+        cleared = await caller.hear_until("output_audio_buffer.cleared")
+        done = await caller.hear_until("response.done")
+
+    assert_shows(cleared, "output_audio_buffer.cleared")
+    assert cleared["response_id"] == done["response_id"] == response_id
+    assert done["response"]["status_details"]["reason"] == "output_audio_buffer_clear"
+
+
+# -- function calls --------------------------------------------------------------------------------------------------
+
+CALLED = {
+    "response.created": None,
+    "conversation.item.added": None,
+    "conversation.item.created": None,
+    "response.output_item.added": 2,
+    "response.function_call_arguments.delta": 1,
+    "response.function_call_arguments.done": 1,
+    "response.output_item.done": None,
+    "conversation.item.done": None,
+    "response.done": None,
+}
+
+
+@pytest.mark.shows(
+    "response.output_item.added",
+    "response.function_call_arguments.delta",
+    "response.function_call_arguments.done",
+)
+async def test_a_function_call_is_a_response_of_its_own(scripted: Deployment):
+    weather = {"name": "get_weather", "call_id": "call_7d1f", "arguments": '{"city":"Hong Kong"}'}
+    async with call(scripted, {"on": "end_turn", "do": [{"function_call": weather}]}) as caller:
+        await speak(caller)
+        await caller.say(type="input_audio_buffer.commit", response_create=True)
+        called = await caller.hear_until("response.function_call_arguments.done")
+        await caller.hear_until("rate_limits.updated")
+        if [frame["type"] for frame in caller.heard].count("response.created") > 1:
+            await caller.say(type="response.cancel")
+            await caller.hear_until("rate_limits.updated")
+
+    frames = about_response(caller, called["response_id"])
+    assert [frame["type"] for frame in frames] == list(CALLED)
+    for frame, number in zip(frames, CALLED.values(), strict=True):
+        if number is not None:
+            assert_shows(frame, frame["type"], number)
+    assert called["arguments"] == weather["arguments"]
+
+
+@pytest.mark.shows("duplex.function_call.done")
+async def test_a_malformed_function_call_is_passed_on_raw(scripted: Deployment):
+    broken = {"call_id": None, "name": None, "arguments": "{"}
+    async with call(scripted, {"on": "end_turn", "do": [{"function_call": broken}]}) as caller:
+        await speak(caller)
+        await caller.say(type="input_audio_buffer.commit", response_create=True)
+        raw = await caller.hear_until("duplex.function_call.done")
+        await caller.say(type="response.cancel")
+        await caller.hear_until("rate_limits.updated")
+
+    assert_shows(raw, "duplex.function_call.done")
+
+
+# -- playback --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.shows("playback.ack", "playback.acknowledged")
+async def test_playback_is_acknowledged_while_the_answer_goes_on(scripted: Deployment):
+    async with call(scripted, {"on": "generate", "do": UNENDING}, playback_commit_policy="ack_only") as caller:
+        response_id = (await answered(caller))["response_id"]
+        await caller.hear_until(
+            "response.output_audio.delta", where=lambda frame: frame["metadata"]["audio_duration_ms"] == 2400
+        )
+        await caller.say(**said("playback.ack", response_id=response_id, item_id=f"item_{response_id}"))
+        acknowledged = await caller.hear_until("playback.acknowledged")
+
+    assert_shows(acknowledged, "playback.acknowledged")
+    wanted = {"generated_ms": 2400, "sent_ms": 2400, "played_ms": 1000, "committed_ms": 1000}
+    assert acknowledged["event"]["playback"] == wanted
+
+
+@pytest.mark.shows("playback.ack", "playback.acknowledged")
+async def test_a_truncating_acknowledgement_says_what_was_heard_of_an_interrupted_answer(scripted: Deployment):
+    async with call(scripted, {"on": "generate", "do": UNENDING}, playback_commit_policy="ack_only") as caller:
+        response_id = (await answered(caller))["response_id"]
+        await caller.hear_until(
+            "response.output_audio.delta", where=lambda frame: frame["metadata"]["audio_duration_ms"] == 2400
+        )
+        await caller.say(type="barge_in")
+        await caller.hear_until("rate_limits.updated")
+        await caller.say(**said("playback.ack", 2, response_id=response_id))
+        acknowledged = await caller.hear_until("playback.acknowledged")
+        await caller.say(type="conversation.item.retrieve", item_id=f"item_{response_id}")
+        item = (await caller.hear_until("conversation.item.retrieved"))["item"]
+
+    assert acknowledged["event"]["truncate"] is True and acknowledged["event"]["history_committed"] is True
+    assert acknowledged["event"]["playback"]["committed_ms"] == 1850
+    heard = item["content"][0]["transcript"]
+    assert heard and heard != SUNNY["text"] and SUNNY["text"].startswith(heard)
+
+
+# -- overlap ---------------------------------------------------------------------------------------------------------
+
+
+@not_yet("overlap.decision")
+@pytest.mark.shows("overlap.decision")
+async def test_long_speech_over_an_answer_is_listened_to_and_reported(scripted: Deployment):
+    async with call(scripted, {"on": "generate", "do": UNENDING}, overlap_policy="listen_only") as caller:
+        await answered(caller)
+        await caller.hear_until("response.output_audio.delta")
+        for _ in range(7):
+            await speak(caller)
+        await settle(caller)
+
+    decisions = [frame for frame in caller.heard if frame["type"] == "overlap.decision"]
+    assert_shows(decisions[-1], "overlap.decision")
+    assert decisions[-1]["overlap_ms"] == 1400
+
+
+@not_yet("overlap.decision")
+@pytest.mark.shows("overlap.decision")
+async def test_speech_over_an_answer_barges_in_where_the_policy_says_so(scripted: Deployment):
+    update = CLIENT["session.update", 2]["session"]
+    async with call(scripted, {"on": "generate", "do": UNENDING}, **update) as caller:
+        await answered(caller)
+        await caller.hear_until("response.output_audio.delta")
+        audio = base64.b64encode(pcm16(200)).decode()
+        await caller.say(**said("input_audio_buffer.append", 3, audio=audio, force_listen=False))
+        await settle(caller)
+
+    decision = next(frame for frame in caller.heard if frame["type"] == "overlap.decision")
+    assert_shows(decision, "overlap.decision", 2, loose={"reason"})
+    # The printed reason is that of speech that goes on; the one of its onset says the same of this append.
+    assert decision["reason"] in ("server_vad_utterance_active", "server_vad_speech_started")
+    done = next(frame for frame in caller.heard if frame["type"] == "response.done")
+    assert_shows(done, "response.done", 2, loose={"response.status_details.reason"})
+    assert caller.heard.index(decision) < caller.heard.index(done)
+
+
+# -- errors ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.shows("error")
+async def test_a_commit_of_nothing_is_refused_with_the_id_of_the_event(scripted: Deployment):
+    async with conversing(scripted.urls[0], model="scripted") as caller:
+        await caller.say(**said("input_audio_buffer.commit"))
+        refused = await caller.hear_until("error")
+
+    assert_shows(refused, "error", 1)
+    assert refused["error"]["event_id"] == CLIENT["input_audio_buffer.commit", 1]["event_id"]
+
+
+@pytest.mark.shows("error")
+async def test_a_detector_that_may_not_interrupt_is_refused_with_the_field(scripted: Deployment):
+    async with conversing(scripted.urls[0], model="scripted") as caller:
+        detection = {"type": "server_vad", "interrupt_response": False}
+        await caller.say(**said("session.update", session={"turn_detection": detection}))
+        refused = await caller.hear_until("error")
+
+    assert_shows(refused, "error", 2)
+
+
+@pytest.mark.shows("error")
+async def test_a_fault_of_the_model_is_reported_with_its_own_code(scripted: Deployment):
+    fault = {"code": "runtime_append_failed", "message": "stale epoch: expected 1, got 0"}
+    steps = {"on": "audio_ms", "at": 200, "do": [{"fail": fault}]}
+    async with conversing(scripted.urls[0], model="scripted", extra_body={"script": [steps]}) as caller:
+        await speak(caller)
+        failed = await caller.hear_until("error")
+
+    assert_shows(failed, "error", 3)
+    assert failed["error"]["message"] == fault["message"]
+
+
+@pytest.mark.shows("error")
+async def test_a_full_deployment_refuses_the_next_session_and_names_the_limit(own_valkey: StoreProcess):
+    with Deployment(own_valkey.url, model="scripted", options=("--slots", "1")) as small:
+        async with conversing(small.urls[0], model="scripted"), calling(small.urls[0], query="?autostart=0") as late:
+            await late.say(type="session.update", session={"model": "scripted"})
+            busy = await late.hear()
+            await late.socket.wait_closed()
+
+    assert_shows(busy, "error", 4)
+    assert "max_sessions=1" in busy["error"]["message"]
+
+
+@pytest.mark.shows("error")
+async def test_a_resume_of_an_unknown_session_is_refused_in_the_flat_shape(scripted: Deployment):
+    async with calling(scripted.urls[0], query="?autostart=0") as caller:
+        await caller.say(**said("session.resume", session_id=f"sess_{secrets.token_hex(6)}"))
+        refused = await caller.hear()
+        await caller.socket.wait_closed()
+
+    assert_shows(refused, "error", 5)
+    assert caller.socket.close_code == 1000
+
+
+# -- nothing is left out ---------------------------------------------------------------------------------------------
+
+
+def used(function: str) -> set[tuple[str, int]]:
+    """The examples that calls of ``function`` in this file name."""
+    found: set[tuple[str, int]] = set()
+    for node in ast.walk(ast.parse(Path(__file__).read_text())):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == function:
+            words = [arg.value for arg in node.args if isinstance(arg, ast.Constant)]
+            names = [word for word in words if isinstance(word, str)]
+            numbers = [word for word in words if isinstance(word, int)]
+            found.update((name, (numbers or [1])[0]) for name in names)
+    return found
+
+
+def test_every_client_example_is_sent_and_every_server_example_is_looked_for():
+    assert used("said") == set(CLIENT)
+    printed = set(SPOKEN.items()) | {(name, number) for name, number in CALLED.items() if number}
+    assert used("assert_shows") | printed == set(SERVER)
+
+
+def test_what_cannot_be_shown_yet_is_an_example():
+    assert {*NOT_YET, *STAND_IN} <= {name for name, _ in (*CLIENT, *SERVER)}

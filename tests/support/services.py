@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import subprocess
 import sys
 import tempfile
@@ -67,6 +68,7 @@ class Deployment:
     ) -> None:
         self.redis_url = redis_url
         self.model = model
+        self.name = secrets.token_hex(3)  # deployments may share a store, and names are unique in a fleet
         self.gateways: list[Service] = []
         self.workers: list[Service] = []
         self.urls: list[str] = []
@@ -92,7 +94,7 @@ class Deployment:
     def add_gateway(self) -> Service:
         """Start one more gateway; ``urls`` names it last."""
         port = free_port()
-        where = ("--redis-url", self.redis_url, "--port", str(port), "--name", f"gw-{len(self.gateways) + 1}")
+        where = ("--redis-url", self.redis_url, "--port", str(port), "--name", f"{self.name}-gw-{len(self.gateways) + 1}")
         service = Service("duplex-es-gateway", *where, "--default-model", self.model, ready_port=port)
         self.gateways.append(service)
         self.urls.append(f"ws://127.0.0.1:{port}/v1/realtime")
@@ -101,7 +103,8 @@ class Deployment:
     def add_worker(self) -> Service:
         """Start one more worker."""
         port = free_port()
-        where = ("--redis-url", self.redis_url, "--health-port", str(port), "--name", f"worker-{len(self.workers) + 1}")
+        name = f"{self.name}-worker-{len(self.workers) + 1}"
+        where = ("--redis-url", self.redis_url, "--health-port", str(port), "--name", name)
         service = Service("duplex-es-worker", *where, "--model", self.model, *self._options, ready_port=port)
         self.workers.append(service)
         return service
