@@ -58,6 +58,7 @@ async def test_a_replay_is_the_same_bytes(pair: Deployment):
         created = first.heard[0]
         await ask(first, "say this again")
         await first.hear_until("rate_limits.updated")
+        first.socket.transport.abort()
 
     async with calling(pair.urls[1], query="?duplex=1&autostart=0") as second:
         await second.say(

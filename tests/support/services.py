@@ -94,7 +94,8 @@ class Deployment:
     def add_gateway(self) -> Service:
         """Start one more gateway; ``urls`` names it last."""
         port = free_port()
-        where = ("--redis-url", self.redis_url, "--port", str(port), "--name", f"{self.name}-gw-{len(self.gateways) + 1}")
+        name = f"{self.name}-gw-{len(self.gateways) + 1}"
+        where = ("--redis-url", self.redis_url, "--port", str(port), "--name", name)
         service = Service("duplex-es-gateway", *where, "--default-model", self.model, ready_port=port)
         self.gateways.append(service)
         self.urls.append(f"ws://127.0.0.1:{port}/v1/realtime")
