@@ -6,7 +6,7 @@ import logging
 
 from duplex_es.log.api import Head, SessionLog
 from duplex_es.log.errors import IncarnationMismatch, LogError, LogUnavailable, SessionUnknown, TokenRefused
-from duplex_es.protocol import Plain, ProtocolError, ResumeSession, SocketAttached, unpack_opening
+from duplex_es.protocol import Plain, ProtocolError, ResumeSession, SocketAttached, given, unpack_opening
 
 from . import edge, endings
 from .connection import Connection
@@ -56,7 +56,7 @@ async def _resumable(log: SessionLog, command: ResumeSession) -> tuple[Head, Pla
         raise SessionUnknown(command.session_id)
     if not edge.supports_resume(opening.session):
         raise ProtocolError("unsupported_session_resume", "The model of this session cannot be resumed.")
-    if head.ref.incarnation != command.incarnation:
+    if given(command.incarnation, head.ref.incarnation) != head.ref.incarnation:
         raise IncarnationMismatch(command.session_id)
     return head, opening.session
 

@@ -48,6 +48,7 @@ _MS_FIELDS = {
 _NULLABLE = frozenset({"previous_item_id", "max_slice_nums"})
 _WAV_ALIASES = frozenset({"push_chunk", "input.audio.append"})
 _FIELD_CODES = {"session.event_ack": "invalid_event_ack", "session.resume": "invalid_session_resume"}
+_PATH_CODES = {("conversation.item.create", "item.output"): "invalid_function_call_output"}
 _INT_RANGE = (-(2**63), 2**64 - 1)
 _PATH = re.compile(r" - at `\$\.?(?P<path>.*)`$", re.DOTALL)
 _MISSING = re.compile(r"missing required field `(?P<field>[^`]+)`")
@@ -145,7 +146,7 @@ def _read_command(event: dict[str, Any]) -> Command:
     try:
         return msgspec.convert(event, struct)
     except msgspec.ValidationError as fault:
-        raise _field_error(str(fault), _FIELD_CODES.get(wire, "bad_event")) from None
+        raise _field_error(str(fault), wire) from None
 
 
 def _fold_fields(event: dict[str, Any], wire: str) -> None:
@@ -223,8 +224,8 @@ def _check_plain(value: object, path: str = "", depth: int = 0) -> None:
                 _check_plain(inner, f"{path}[{index}]", depth + 1)
 
 
-def _field_error(fault: str, code: str) -> ProtocolError:
-    """The error that names the field msgspec found wrong, and its rule."""
+def _field_error(fault: str, wire: str) -> ProtocolError:
+    """The error that names the field of the event ``wire`` that msgspec found wrong, and its rule."""
     match = _PATH.search(fault)
     path = match["path"].lstrip(".") if match else ""
     rule = fault[: match.start()] if match else fault
@@ -232,6 +233,7 @@ def _field_error(fault: str, code: str) -> ProtocolError:
         path = f"{path}.{missing['field']}" if path else missing["field"]
         rule = "missing"
     rule = rule.replace("`", "").replace("Expected", "expected")
+    code = _PATH_CODES.get((wire, path)) or _FIELD_CODES.get(wire, "bad_event")
     return ProtocolError(code, f"{path}: {rule}. Correct this field and send the event again.", path or None)
 
 

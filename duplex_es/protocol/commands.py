@@ -52,11 +52,12 @@ class CloseSession(ClientEvent, frozen=True, kw_only=True, tag="session.close"):
 class ResumeSession(ClientEvent, frozen=True, kw_only=True, tag="session.resume"):
     """Take up a live session on this socket, and hear every frame after ``last_received_server_event_seq``.
 
-    Carries a secret, which never enters a record.
+    ``incarnation`` may be missing: the token then speaks for the current one. Carries a secret, which never enters a
+    record.
     """
 
     session_id: Name
-    incarnation: Count
+    incarnation: Count | UnsetType = UNSET
     resume_token: Name
     last_received_server_event_seq: Count | UnsetType = UNSET
 

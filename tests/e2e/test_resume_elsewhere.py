@@ -73,6 +73,20 @@ async def test_a_replay_is_the_same_bytes(pair: Deployment):
     assert without_edges(second.heard) == without_edges(first.heard)
 
 
+async def test_a_client_that_names_no_incarnation_resumes_the_current_one(pair: Deployment):
+    async with conversing(pair.urls[0], model="echo") as first:
+        created = first.heard[0]
+        first.socket.transport.abort()
+
+    async with calling(pair.urls[1], query="?duplex=1&autostart=0") as second:
+        token, session_id = created["resume_token"], created["session"]["id"]
+        await second.say(type="session.resume", session_id=session_id, resume_token=token)
+        resumed = await second.hear()
+
+    assert resumed["type"] == "session.resumed", resumed
+    assert (resumed["type"], resumed["incarnation"]) == ("session.resumed", created["incarnation"])
+
+
 async def test_the_superseded_socket_is_told_and_closed(pair: Deployment):
     async with conversing(pair.urls[0], model="echo") as first:
         created = first.heard[0]

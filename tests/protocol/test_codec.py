@@ -271,6 +271,11 @@ WRONG_FIELDS: list[tuple[dict[str, Any], str, str]] = [
     ({"type": "session.event_ack", "server_event_seq": True}, "invalid_event_ack", "server_event_seq"),
     ({"type": "session.resume", "incarnation": 0, "resume_token": "t"}, "invalid_session_resume", "session_id"),
     (
+        {"type": "conversation.item.create", "item": {"type": "function_call_output", "call_id": "c", "output": 24}},
+        "invalid_function_call_output",
+        "item.output",
+    ),
+    (
         {"type": "session.resume", "session_id": "", "incarnation": 0, "resume_token": "t"},
         "invalid_session_resume",
         "session_id",
