@@ -5,7 +5,11 @@ A page says where a table goes::
     <!-- generated: errors -->
     <!-- end -->
 
-Whatever stands between is replaced. Text outside the markers is written by hand.
+Whatever stands between is replaced. Text outside the markers is written by hand. What is known about one event of the
+API goes into a block of its own::
+
+    <!-- generated: event session.close -->
+    <!-- end -->
 """
 
 from __future__ import annotations
@@ -17,6 +21,12 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+# Its own folder: a test loads this file from elsewhere.
+sys.path.insert(0, str(Path(__file__).parent))
+
+import wire_catalogue
+from wire_catalogue import table
+
 from duplex_es.protocol.commands import ALIASES, COMMANDS
 from duplex_es.protocol.errors import ERRORS, EXTENSION_CODES
 from duplex_es.protocol.frames import FRAMES
@@ -26,13 +36,9 @@ from workers.settings import settings_table as worker_settings
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-BLOCK = re.compile(r"(<!-- generated: (?P<name>[a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
-
-
-def table(titles: list[str], rows: list[list[str]]) -> str:
-    """A Markdown table; pipes inside cells are escaped."""
-    lines = [titles, ["---"] * len(titles), *rows]
-    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+BLOCK = re.compile(
+    r"(<!-- generated: (?P<name>[a-z-]+)(?: (?P<event>[a-z._]+))? -->\n).*?(?P<end><!-- end -->)", re.DOTALL
+)
 
 
 def promise(described: type) -> str:
@@ -129,6 +135,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "cli": cli_tables,
     "gateway-settings": gateway_settings,
     "worker-settings": worker_settings,
+    **wire_catalogue.TABLES,
 }
 
 
@@ -136,7 +143,9 @@ def regenerated(text: str) -> str:
     """A page with every generated block made anew. Raises: KeyError for a name that no table has."""
 
     def block(match: re.Match[str]) -> str:
-        return f"{match[1]}{TABLES[match['name']]().strip()}\n{match[3]}"
+        event = match["event"]
+        text = wire_catalogue.event_block(event) if event else TABLES[match["name"]]()
+        return f"{match[1]}{text.strip()}\n{match['end']}"
 
     return BLOCK.sub(block, text)
 

@@ -19,15 +19,21 @@ from duplex_es.session.effects import Effect
 from duplex_es.session.inputs import AudioArrived, Input, ModelLost, OpenAs, TimerFired, WorkerTookOver
 from duplex_es.session.lifecycle import IDLE_TIMER, open_model, timers
 from duplex_es.session.state import Session
-from duplex_es.session.step import step
+from duplex_es.session.step import Decision, step
 
+from .detector import Detectors
+from .intake import Intake
 from .journal import Journal
 from .last_words import end_with_error
-from .listener import Heard, hear
+from .listener import Heard
+from .opening import card_for, find_opening, reference_voice
 from .performer import OpeningFailed, Performer
 from .recovery import Recovered, recover
+from .rehearing import unsettled_sound
+from .retention import Mark, Retention
 
 CHECKPOINT_AFTER_MS = 1_000
+AUDIO_RETENTION_S = 600.0
 BATCH = 64
 """Inputs decided in one go; their records share one append."""
 
@@ -55,7 +61,15 @@ class Actor:
     """
 
     def __init__(
-        self, log: SessionLog, claim: Claim, head: Head, model: Model, *, clock_ms: Callable[[], int] = unix_ms
+        self,
+        log: SessionLog,
+        claim: Claim,
+        head: Head,
+        model: Model,
+        *,
+        detectors: Detectors | None = None,
+        audio_retention_s: float = AUDIO_RETENTION_S,
+        clock_ms: Callable[[], int] = unix_ms,
     ) -> None:
         self.claim = claim
         self.session = Session()
@@ -67,11 +81,15 @@ class Actor:
         self._inbox: deque[tuple[Input, EntryId | None]] = deque()
         self._awake = asyncio.Event()
         self._stopping = False
-        self._performer = Performer(log, claim, model, self._hear)
+        detectors = detectors or Detectors()
+        self._intake = Intake(model.info, detectors)
+        self._performer = Performer(log, claim, model, self._hear, detectors)
+        self._audio_retention_s = audio_retention_s
+        self._retention = Retention(audio_retention_s)
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._timer_ms: dict[str, int] = {}
         self._heard_at_s = 0.0
-        self._checkpoint_alarm: asyncio.TimerHandle | None = None
+        self._alarm: asyncio.TimerHandle | None = None
 
     # -- outside -------------------------------------------------------------------------------------------------
 
@@ -94,7 +112,7 @@ class Actor:
             _log.exception("session=%s claim=%d seq=%d failed", session_id, fence, self._journal.seq)
             await end_with_error(self._log, self.claim, self._clock_ms(), words=not isinstance(error, TailLost))
         finally:
-            for handle in (*self._timers.values(), self._checkpoint_alarm):
+            for handle in (*self._timers.values(), self._alarm):
                 if handle is not None:
                     handle.cancel()
             await self._performer.close_model()
@@ -130,22 +148,35 @@ class Actor:
     async def _take_over(self, recovered: Recovered) -> None:
         """Stand where the log ends: finish what a predecessor left half written, and open the model anew."""
         self.session, self._journal = recovered.session, recovered.journal()
+        self._retention = Retention(self._audio_retention_s, recovered.marks)
         if recovered.unfinished:
             await self._log.append_output(self.claim, recovered.seq + 1, recovered.unfinished)
         if self.session.state == "new":
             return
         if self.session.state == "open":
             self._inbox.append((WorkerTookOver(self.claim.fence), None))
+            opening = await find_opening(self._log, self.claim.ref)
+            self._performer.ref_audio = reference_voice(opening.session) if opening else None
             try:
                 await self._performer.open_model(open_model(self.session))
             except OpeningFailed as failed:
                 self._lose_model(failed, opening=self._head.opening is None)
                 return
+            await self._hear_again(recovered)
         if self._head.opening is None:
             await self._performer.answer_opening(self.session, self._journal)
         if self.session.state == "closed":
             await self._log.close(self.claim, recovered.end or "closed")
             self._performer.ended = True
+
+    async def _hear_again(self, recovered: Recovered) -> None:
+        """Let the new model and the detector hear the caller's turn that is not over; nothing is decided anew."""
+        if recovered.unsettled is None:
+            return
+        sound = unsettled_sound(self._log, self.claim.ref, recovered.unsettled, self.session, recovered.consumed)
+        async for again in sound:
+            await self._intake.hear_again(self.session, again.heard)
+            await self._performer.feed_again(again, self.session)
 
     def _lose_model(self, failed: OpeningFailed, *, opening: bool) -> None:
         """Decide next that there is no model, before anything else that waits but the takeover itself."""
@@ -173,12 +204,13 @@ class Actor:
             return AudioArrived(command=said)
         if isinstance(said, OpenSession):
             ref = self.claim.ref
+            self._performer.ref_audio = reference_voice(said.session)
             return OpenAs(
                 command=said,
                 session_id=ref.session_id,
                 incarnation=ref.incarnation,
                 model=self.claim.model,
-                info=self._model.info,
+                info=card_for(self._model.info, said.session),
             )
         return said
 
@@ -193,7 +225,7 @@ class Actor:
         acts: list[Act] = []
         for _ in range(min(BATCH, len(self._inbox))):
             said, entry_id = self._inbox.popleft()
-            records += self._decide(said, entry_id, acts)
+            records += await self._decide(said, entry_id, acts)
             if isinstance(said, OpenAs):
                 break  # Nothing else is decided before it is known whether the model opens.
         if records:
@@ -204,21 +236,21 @@ class Actor:
             except OpeningFailed as failed:
                 self._lose_model(failed, opening=True)
                 break
-        await self._save_silent_facts()
+        await self._keep_house()
         self._arm_timers()
 
-    def _decide(self, said: Input, entry_id: EntryId | None, acts: list[Act]) -> list[Record]:
-        now_ms = self._clock_ms()
-        heard: Heard | None = None
-        if isinstance(said, AudioArrived):
-            heard = hear(self.session.settings, said.command)
-            if heard is not None:
-                said = AudioArrived(command=said.command, rms=heard.rms)
+    async def _decide(self, said: Input, entry_id: EntryId | None, acts: list[Act]) -> list[Record]:
+        """Decide on one input. What it is taken apart into is one decision in the log: all of it counts, or nothing."""
         consumed = max(self._journal.consumed, entry_id) if entry_id is not None else self._journal.consumed
-        decision = step(self.session, said, now_ms)
-        self.session = decision.session
-        acts += [Act(effect, decision.session, heard) for effect in decision.effects]
-        return self._journal.take_in(decision, consumed, now_ms)
+        decisions: list[Decision] = []
+        now_ms = self._clock_ms()
+        for part in await self._intake.take(self.session, said):
+            decision = step(self.session, part.said, now_ms)
+            self.session = decision.session
+            self._intake.note(decision.effects)
+            acts += [Act(effect, decision.session, part.heard) for effect in decision.effects]
+            decisions.append(decision)
+        return self._journal.take_in(decisions, consumed, now_ms) if decisions else []
 
     async def _wait(self, reader: asyncio.Task[None]) -> None:
         """Until there may be something to do. Raises: SessionUnknown when there will be nothing any more."""
@@ -228,19 +260,30 @@ class Actor:
             raise SessionUnknown(self.claim.ref.session_id)
         await self._awake.wait()
 
-    async def _save_silent_facts(self) -> None:
-        """Checkpoint what no record has taken along in time; wake up for it when nothing else happens until then."""
-        due_ms = self._journal.checkpoint_due_ms(CHECKPOINT_AFTER_MS)
-        if due_ms is None or self._performer.ended:
+    async def _keep_house(self) -> None:
+        """Checkpoint what no record has taken along in time, drop sound that is too old, and wake up for the next."""
+        if self._performer.ended:
             return
-        left_ms = due_ms - self._clock_ms()
-        if left_ms <= 0:
+        now_ms = self._clock_ms()
+        due_ms = self._journal.checkpoint_due_ms(CHECKPOINT_AFTER_MS)
+        if due_ms is not None and due_ms <= now_ms:
             await self._log.checkpoint(self.claim, self._journal.checkpoint())
-        elif self._checkpoint_alarm is None:
-            self._checkpoint_alarm = asyncio.get_running_loop().call_later(left_ms / 1000, self._ring)
+            due_ms = None
+        self._retention.note(Mark(now_ms, self._journal.consumed, self._journal.seq))
+        if (bounds := self._retention.due(now_ms)) is not None:
+            await self._drop_sound(*bounds)
+        wake_ms = min((at_ms for at_ms in (due_ms, self._retention.due_ms) if at_ms is not None), default=None)
+        if self._alarm is None and wake_ms is not None:
+            self._alarm = asyncio.get_running_loop().call_later(max(0, wake_ms - now_ms) / 1000, self._ring)
+
+    async def _drop_sound(self, input_before: EntryId, output_before: int) -> None:
+        try:
+            await self._log.trim_audio(self.claim, input_before=input_before, output_before=output_before)
+        except LogUnavailable as error:
+            _log.warning("session=%s sound not dropped: %s", self.claim.ref.session_id, error)
 
     def _ring(self) -> None:
-        self._checkpoint_alarm = None
+        self._alarm = None
         self._awake.set()
 
     # -- ends and timers -----------------------------------------------------------------------------------------
@@ -248,7 +291,8 @@ class Actor:
     def _at_boundary(self) -> bool:
         """Whether a successor loses nothing: no answer is given or owed, and nobody is in the middle of a sentence."""
         session = self.session
-        silent = session.response is None and session.owed is None and session.input.item_id is None
+        is_answering = session.response is not None or session.owed is not None or session.begun is not None
+        silent = not is_answering and session.input.item_id is None
         return silent and not self._inbox
 
     async def _hand_over(self) -> None:

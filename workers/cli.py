@@ -62,7 +62,14 @@ async def serve(settings: WorkerSettings) -> None:
     """
     model = make_model(settings.model, settings.options)
     log = open_log(settings.redis_url)
-    host = Host(log, model, worker=settings.worker, slots=settings.slots, drain_s=settings.drain_s)
+    host = Host(
+        log,
+        model,
+        worker=settings.worker,
+        slots=settings.slots,
+        drain_s=settings.drain_s,
+        audio_retention_s=settings.audio_retention_s,
+    )
     health = Health(host)
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):

@@ -13,7 +13,8 @@ from duplex_es.log.api import Claim, Head, SessionLog, WorkerCard
 from duplex_es.log.errors import LogError, LogUnavailable
 from duplex_es.model import Model
 
-from .actor import Actor
+from .actor import AUDIO_RETENTION_S, Actor
+from .detector import Detectors
 
 RENEW_EVERY_S = 2.0
 WAIT_S = 1.0
@@ -29,15 +30,28 @@ class Host:
     ``ready`` says whether new sessions are taken; while they are not, ``reason`` says why.
     """
 
-    def __init__(self, log: SessionLog, model: Model, *, worker: str, slots: int, drain_s: float = 20.0) -> None:
+    def __init__(
+        self,
+        log: SessionLog,
+        model: Model,
+        *,
+        worker: str,
+        slots: int,
+        drain_s: float = 20.0,
+        audio_retention_s: float = AUDIO_RETENTION_S,
+        detectors: Detectors | None = None,
+    ) -> None:
         self._log = log
         self._model = model
         self._worker = worker
         self._slots = slots
         self._drain_s = drain_s
+        self._audio_retention_s = audio_retention_s
+        self._detectors = detectors or Detectors()
         self._actors: dict[Claim, tuple[Actor, asyncio.Task[None]]] = {}
         self._stopping = asyncio.Event()
         self._freed = asyncio.Event()
+        self._changed = asyncio.Event()
         self.ready = False
         self.reason = "starting"
 
@@ -57,26 +71,28 @@ class Host:
 
         Raises: LogError when the log is reached but not fit, or refuses what every worker must do.
         """
-        keeper: asyncio.Task[None] | None = None
+        keepers: list[asyncio.Task[None]] = []
         try:
             while not self._stopping.is_set():
                 try:
-                    if keeper is None:
+                    if not keepers:
                         await self._log.connect()
-                        keeper = asyncio.create_task(self._keep(), name="claims")
+                        keepers = [
+                            asyncio.create_task(self._keep(), name="claims"),
+                            asyncio.create_task(self._show_changes(), name="card"),
+                        ]
                     await self._claim_one()
                 except LogUnavailable as error:
                     self._not_ready(f"log unavailable: {error}")
                     await self._pause(RETRY_S)
             await self._drain()
         finally:
-            if keeper is not None:
-                keeper.cancel()
-            tasks = [task for _, task in self._actors.values()]
+            tasks = [*keepers, *(task for _, task in self._actors.values())]
             for task in tasks:
                 task.cancel()
-            await asyncio.gather(*([keeper] if keeper else []), *tasks, return_exceptions=True)
-        if keeper is not None:
+            await asyncio.gather(*tasks, return_exceptions=True)
+            self._detectors.close()
+        if keepers:
             await self._leave()
 
     # -- taking sessions -------------------------------------------------------------------------------------------
@@ -102,9 +118,17 @@ class Host:
             waiting.result()
 
     def _start(self, claim: Claim, head: Head) -> None:
-        actor = Actor(self._log, claim, head, self._model)
+        actor = Actor(
+            self._log,
+            claim,
+            head,
+            self._model,
+            detectors=self._detectors,
+            audio_retention_s=self._audio_retention_s,
+        )
         task = asyncio.create_task(actor.run(), name=f"session {claim.ref.session_id}")
         self._actors[claim] = (actor, task)
+        self._changed.set()
         task.add_done_callback(lambda done: self._ended(claim, done))
         if self._stopping.is_set():
             actor.stop()
@@ -120,6 +144,7 @@ class Host:
     def _ended(self, claim: Claim, done: asyncio.Task[None]) -> None:
         self._actors.pop(claim, None)
         self._freed.set()
+        self._changed.set()
         if not done.cancelled() and (error := done.exception()) is not None:
             _log.error("session=%s claim=%d failed", claim.ref.session_id, claim.fence, exc_info=error)
         else:
@@ -141,6 +166,17 @@ class Host:
                 _log.exception("the claims could not be renewed")
                 self._not_ready(f"claims not renewed: {error}")
             await asyncio.sleep(max(0.0, RENEW_EVERY_S - (time.monotonic() - began)))
+
+    async def _show_changes(self) -> None:
+        """Say at once how many slots are free now: admission reads the cards, and new sessions come faster than they
+
+        are renewed. A card that could not be written is written again with the next renewal.
+        """
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            with contextlib.suppress(LogError):
+                await self._log.register(self._card())
 
     async def _renew(self) -> None:
         await self._log.register(self._card())

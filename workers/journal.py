@@ -40,19 +40,24 @@ class Journal:
         self._pending: list[Fact] = list(pending)
         self._unsaved_since_ms: int | None = None
 
-    def take_in(self, decision: Decision, consumed: EntryId, now_ms: int) -> list[Record]:
-        """The records of ``decision``, in order, numbered from ``seq + 1``; none if it shows nothing."""
+    def take_in(self, decisions: Sequence[Decision], consumed: EntryId, now_ms: int) -> list[Record]:
+        """The records of ``decisions``, in order, numbered from ``seq + 1``; none if they show nothing.
+
+        Several decisions are written as one: what an input was taken apart into counts together or not at all.
+        """
         moved = consumed != self.consumed
         self.consumed = consumed
-        for fact in decision.facts:
+        facts = [fact for decision in decisions for fact in decision.facts]
+        frames = [frame for decision in decisions for frame in decision.frames]
+        for fact in facts:
             self._hold(fact)
-        if not decision.frames:
-            if (decision.facts or moved) and self._unsaved_since_ms is None:
+        if not frames:
+            if (facts or moved) and self._unsaved_since_ms is None:
                 self._unsaved_since_ms = now_ms
             return []
-        facts, self._pending, self._unsaved_since_ms = self._pending, [], None
-        self.seq += len(decision.frames)
-        return records(facts, decision.frames, consumed, now_ms)
+        held, self._pending, self._unsaved_since_ms = self._pending, [], None
+        self.seq += len(frames)
+        return records(held, frames, consumed, now_ms)
 
     def _hold(self, fact: Fact) -> None:
         joined = merged(self._pending[-1], fact) if self._pending else None

@@ -59,7 +59,7 @@ async def _append_words(log: SessionLog, claim: Claim, head: Head, now_ms: int) 
         recovered = await recover(log, claim, head, now_ms)
         decision = step(recovered.session, ModelLost(code=CODE, message=MESSAGE), now_ms)
         journal = recovered.journal()
-        said = [*recovered.unfinished, *journal.take_in(decision, recovered.consumed, now_ms)]
+        said = [*recovered.unfinished, *journal.take_in([decision], recovered.consumed, now_ms)]
         first_seq = recovered.seq + 1
     except LogUnavailable:
         raise

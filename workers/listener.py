@@ -13,32 +13,16 @@ import numpy.typing as npt
 import soxr
 
 from duplex_es.protocol import AppendAudio, AudioFormat, ProtocolError
-from duplex_es.protocol.audio import G711_ALAW, G711_ULAW, PCM16, PCM_F32LE
+from duplex_es.protocol.audio import PCM16, PCM_F32LE
 from duplex_es.session.sound import appended_sound
 from duplex_es.session.state import Settings
+
+from . import g711
 
 Samples = npt.NDArray[np.float32]
 
 _PCM16_STEP = np.float32(1 / 32768)
 _NOTHING: Samples = np.zeros(0, dtype=np.float32)
-
-
-def _ulaw_table() -> Samples:
-    """Linear values of the 256 mu-law codes (ITU-T G.711), in [-1, 1]."""
-    code = ~np.arange(256, dtype=np.int32) & 0xFF
-    magnitude = ((((code & 0x0F) << 3) + 0x84) << ((code & 0x70) >> 4)) - 0x84
-    return np.where(code & 0x80, -magnitude, magnitude).astype(np.float32) * _PCM16_STEP
-
-
-def _alaw_table() -> Samples:
-    """Linear values of the 256 A-law codes (ITU-T G.711), in [-1, 1]."""
-    code = np.arange(256, dtype=np.int32) ^ 0x55
-    segment, mantissa = (code & 0x70) >> 4, (code & 0x0F) << 4
-    magnitude = np.where(segment == 0, mantissa + 8, (mantissa + 0x108) << np.maximum(segment - 1, 0))
-    return np.where(code & 0x80, magnitude, -magnitude).astype(np.float32) * _PCM16_STEP
-
-
-_TABLES = {G711_ULAW: _ulaw_table(), G711_ALAW: _alaw_table()}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,7 +48,7 @@ def decoded(sound: AudioFormat, data: bytes) -> Samples:
     if sound.encoding == PCM_F32LE:
         samples = np.clip(np.frombuffer(data, dtype="<f4"), np.float32(-1.0), np.float32(1.0))
         return np.nan_to_num(samples, copy=False, nan=0.0).astype(np.float32, copy=False)
-    return np.asarray(_TABLES[sound.encoding][np.frombuffer(data, dtype=np.uint8)])
+    return np.multiply(g711.decode(sound.encoding, data), _PCM16_STEP, dtype=np.float32)
 
 
 def hear(settings: Settings, command: AppendAudio) -> Heard | None:
@@ -74,10 +58,12 @@ def hear(settings: Settings, command: AppendAudio) -> Heard | None:
     except ProtocolError:
         return None
     samples = decoded(sound, data)
-    rms = None
-    if command.speech_verdict is None and samples.size:
-        rms = math.sqrt(float(np.dot(samples, samples)) / samples.size)
-    return Heard(samples, sound.sample_rate_hz, rms)
+    return Heard(samples, sound.sample_rate_hz, loudness(samples) if command.speech_verdict is None else None)
+
+
+def loudness(samples: Samples) -> float | None:
+    """The root mean square of ``samples``, ``None`` for none."""
+    return math.sqrt(float(np.dot(samples, samples)) / samples.size) if samples.size else None
 
 
 class Listener:

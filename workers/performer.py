@@ -21,10 +21,12 @@ from duplex_es.protocol import RefuseCommand
 from duplex_es.protocol.records import OpeningAnswer, pack_opening
 from duplex_es.session.effects import AcknowledgeLog, AnswerOpening, AskModel, Effect, EndSession, FeedAppended
 from duplex_es.session.projection.session_object import session_object
-from duplex_es.session.state import Session
+from duplex_es.session.state import Session, replace
 
+from .detector import Detectors
 from .journal import Journal
 from .listener import Heard, Listener
+from .rehearing import Again
 
 _log = logging.getLogger(__name__)
 
@@ -40,15 +42,20 @@ class OpeningFailed(Exception):
 class Performer:
     """One session's hands: its model, its ear, and the rare operations of its log.
 
-    ``ended`` turns true when the session is over and its actor may stop.
+    ``ended`` turns true when the session is over and its actor may stop. ``ref_audio`` is handed to the model with
+    its opening.
     """
 
-    def __init__(self, log: SessionLog, claim: Claim, model: Model, emit: Callable[[Signal], None]) -> None:
+    def __init__(
+        self, log: SessionLog, claim: Claim, model: Model, emit: Callable[[Signal], None], detectors: Detectors
+    ) -> None:
         self.ended = False
+        self.ref_audio: str | None = None
         self._log = log
         self._claim = claim
         self._model = model
         self._emit = emit
+        self._detectors = detectors
         self._mind: ModelSession | None = None
         self._ear = Listener(model.info.input_rate_hz)
 
@@ -80,14 +87,25 @@ class Performer:
                 self.ended = True
 
     async def open_model(self, request: OpenModel) -> None:
-        """Open the model, or open it anew after a takeover. Raises: OpeningFailed."""
+        """Open the model, or open it anew after a takeover, and its detector if it needs one. Raises: OpeningFailed."""
+        await self._load_detector(request)
         try:
-            self._mind = await self._model.open(request, self._emit)
+            self._mind = await self._model.open(replace(request, ref_audio=self.ref_audio), self._emit)
         except ModelRefused as refusal:
             raise OpeningFailed(refusal.code, refusal.message, refusal.param) from refusal
         except Exception as error:
             _log.exception("session=%s the model failed to open", request.session_id)
             raise OpeningFailed("runtime_open_failed", "The model could not be opened.", None) from error
+
+    async def _load_detector(self, request: OpenModel) -> None:
+        if request.turn_detection is None or self._model.info.ends_turns:
+            return
+        try:
+            await self._detectors.ready()
+        except Exception as error:
+            _log.exception("session=%s the voice detector cannot be loaded", request.session_id)
+            message = f"turn_detection: the voice detector cannot be loaded ({error})."
+            raise OpeningFailed("server_vad_initialization_failed", message, "turn_detection") from error
 
     async def answer_opening(self, session: Session, journal: Journal, refusal: RefuseCommand | None = None) -> None:
         """Tell the gateway how the opening went; repeated, it says the same."""
@@ -103,6 +121,16 @@ class Performer:
             await mind.perform(CloseModel())
         except Exception:
             _log.exception("session=%s the model failed to close", self._claim.ref.session_id)
+
+    async def feed_again(self, again: Again, session: Session) -> None:
+        """Feed a new model what its predecessor has heard of a turn that is not over."""
+        effect = FeedAppended(
+            epoch=session.epoch,
+            end_ms=again.end_ms,
+            is_speech=again.is_speech,
+            force_listen=not session.settings.auto_response,
+        )
+        await self._feed(effect, self._ear.at_model_rate(again.heard))
 
     async def _feed_rest(self, request: EndTurn, session: Session) -> None:
         """A turn that the client ends ends with its last sample, not where the resampler happens to be."""

@@ -15,6 +15,8 @@ from duplex_es.session.state import Session
 from duplex_es.session.step import apply, reproject
 
 from .journal import Checkpoint, Journal
+from .retention import Mark, Marks
+from .utterance import Unsettled, UtteranceFinder
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,7 @@ class Recovered:
     ``seq`` is the last one written, ``consumed`` the last input decided on, ``pending`` the silent facts that only the
     checkpoint holds. ``unfinished`` are the records, from ``seq + 1`` on, that a predecessor did not get to write any
     more; write them before anything else. ``end`` says why the session closed, ``None`` while it has not.
+    ``unsettled`` is the sound of the turn that is not over, ``marks`` say when what was written.
     """
 
     session: Session
@@ -32,6 +35,8 @@ class Recovered:
     pending: tuple[Fact, ...] = ()
     unfinished: tuple[Record, ...] = ()
     end: str | None = None
+    unsettled: Unsettled | None = None
+    marks: tuple[Mark, ...] = ()
 
     def journal(self) -> Journal:
         """The journal that goes on where the log ends, ``unfinished`` included."""
@@ -46,6 +51,8 @@ class _Reading:
         self.seq = 0
         self.consumed = START
         self.end: str | None = None
+        self.utterance = UtteranceFinder()
+        self.marks = Marks()
         self._before = self.session
         self._facts: tuple[Fact, ...] = ()
         self._shown = 0
@@ -57,13 +64,14 @@ class _Reading:
             raise LogCorrupt(f"seq {self.seq + 1} is missing before {entry.id}")
         record = _read(entry)
         self.seq, self._more = entry.id.number, record.more
+        if isinstance(record.consumed, str):
+            self.consumed = EntryId.parse(record.consumed)
         if isinstance(record.facts, list):
             self._before, self._shown = self.session, 0
             self._facts = tuple(unpack_facts(record.facts))
             self.fold(self._facts)
         self._shown += 1
-        if isinstance(record.consumed, str):
-            self.consumed = EntryId.parse(record.consumed)
+        self.marks.note(Mark(record.at_ms, self.consumed, self.seq))
 
     def fold(self, facts: tuple[Fact, ...]) -> None:
         """Apply ``facts``, and note how the session ended if it did."""
@@ -73,6 +81,7 @@ class _Reading:
                 self.end = fact.reason
             elif isinstance(fact, SessionRefused):
                 self.end = "refused"
+        self.utterance.take(facts, self.session, self.consumed)
 
     def unfinished(self, now_ms: int) -> tuple[Record, ...]:
         """The frames of the last decision that are missing, made again from its facts. Raises: LogCorrupt."""
@@ -109,7 +118,16 @@ async def recover(log: SessionLog, claim: Claim, head: Head, now_ms: int) -> Rec
     if saved is not None and saved.seq == reading.seq:
         pending, reading.consumed = tuple(unpack_facts(saved.facts)), EntryId.parse(saved.consumed)
         reading.fold(pending)
-    return Recovered(reading.session, reading.seq, reading.consumed, pending, unfinished, reading.end)
+    return Recovered(
+        reading.session,
+        reading.seq,
+        reading.consumed,
+        pending,
+        unfinished,
+        reading.end,
+        reading.utterance.found(reading.session),
+        tuple(reading.marks),
+    )
 
 
 def _read(entry: Entry) -> OutputRecord:

@@ -51,6 +51,15 @@ def _barge_in(session: Session) -> tuple[Fact, ...]:
     return (advanced,)
 
 
+def interruption(session: Session, reason: str) -> tuple[Fact, ...]:
+    """The facts that stop an answer for speech over it; what was said over it is kept."""
+    if session.response is not None:
+        return (finish(session, "cancelled", reason=reason),)
+    advanced = EpochAdvanced(epoch=session.epoch + 1, cleared_input=False)
+    unheard = session.unheard
+    return (OutputCleared(response_id=unheard.response_id), advanced) if unheard is not None else (advanced,)
+
+
 def decide_barge_in(session: Session, command: BargeIn | SignalTurn, now_ms: int) -> tuple[Fact, ...]:
     """As ``input.cancel``, for models that can be interrupted."""
     if session.info is None or session.info.capabilities.supports_barge_in is not True:
@@ -95,7 +104,7 @@ def apply(session: Session, fact: Fact) -> tuple[Session, tuple[Effect, ...]]:
     """Fold one cancelling fact. Total; the epoch never goes down."""
     match fact:
         case EpochAdvanced(epoch=epoch):
-            session = replace(session, epoch=max(session.epoch, epoch), turn_state="barge_in", owed=None)
+            session = replace(session, epoch=max(session.epoch, epoch), turn_state="barge_in", owed=None, begun=None)
             return session, (AskModel(Interrupt(epoch=session.epoch)),)
         case OutputCleared(response_id=response_id):
             item = next((one for one in session.answers() if one.response_id == response_id), None)

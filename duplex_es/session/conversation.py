@@ -8,9 +8,9 @@ from __future__ import annotations
 from ..model import ToolOutput
 from ..protocol import ContentPart, CreateItem, DeleteItem, RetrieveItem
 from ..protocol import Item as WireItem
+from .committing import next_item_id
 from .effects import AskModel, Effect
 from .events import Fact, ItemCreated, ItemDeleted, ItemRetrieved
-from .listening import next_item_id
 from .refusals import refuse
 from .state import Item, Session, replace
 

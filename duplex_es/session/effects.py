@@ -15,12 +15,16 @@ class AskModel(msgspec.Struct, frozen=True):
 
 
 class FeedAppended(msgspec.Struct, frozen=True, kw_only=True):
-    """Feed the audio of the append being handled to the model, converted to its rate."""
+    """Feed the audio of the append being handled to the model, converted to its rate.
+
+    With ``part`` it is the audio of that content part of the item being created.
+    """
 
     epoch: int
     end_ms: int
     is_speech: bool | None = None
     force_listen: bool = False
+    part: int | None = None
 
 
 class AnswerOpening(msgspec.Struct, frozen=True, kw_only=True):

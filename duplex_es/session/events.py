@@ -86,9 +86,12 @@ class SessionExpired(Fact, frozen=True, kw_only=True):
 
 
 class AudioAppended(Fact, frozen=True, kw_only=True):
-    """Caller audio arrived: how much, not which. ``is_speech`` is the verdict, ``hinted`` says that the client gave it;
+    """Caller audio arrived: how much, not which. ``is_speech`` is the verdict, ``hinted`` says that it is not a guess
 
-    ``hint`` is a transcript the client offered. Appends in a row may be recorded as one (``merged``).
+    from loudness; ``hint`` is a transcript the client offered. ``overlaps``: an answer was in progress. ``dropped``:
+    neither kept nor given to the model. ``forced``: the model may neither end the turn nor speak because of it;
+    ``counted``: that is one of the appends that begin a turn. Appends in a row may be recorded as one (``merged``).
+    ``part`` is the content part it came in, of an item that the client created.
     """
 
     samples: int
@@ -96,13 +99,49 @@ class AudioAppended(Fact, frozen=True, kw_only=True):
     is_speech: bool = True
     hinted: bool = False
     hint: str = ""
+    overlaps: bool = False
+    dropped: bool = False
+    forced: bool = False
+    counted: bool = False
+    part: int | None = None
+
+
+class OverlapDecided(Fact, frozen=True, kw_only=True):
+    """How caller audio over an answer is taken: ``drop``, ``listen`` or ``barge_in``, and why.
+
+    ``overlap_ms`` is the speech over the answer so far, ``duration_ms`` that of this piece. ``forgets``: what was said
+    over the answer is forgotten, ``resets``: no longer counted.
+    """
+
+    policy: str
+    action: str
+    reason: str
+    overlap_ms: int = 0
+    duration_ms: int | None = None
+    buffer_audio: bool | None = None
+    defer_runtime_append: bool | None = None
+    force_listen: bool | None = None
+    cancel_reason: str | None = None
+    preserve_realtime_input: bool | None = None
+    resets: bool = False
+    forgets: bool = False
+
+
+class TextAppended(Fact, frozen=True, kw_only=True):
+    """The client typed into the open input item."""
+
+    text: str
 
 
 class SpeechStarted(Fact, frozen=True, kw_only=True):
-    """The caller began to speak; ``item_id`` is the item this utterance will become."""
+    """The caller began to speak; ``item_id`` is the item this utterance will become.
+
+    ``detected``: a detector says where; nothing from before ``start_ms`` belongs to it.
+    """
 
     item_id: str
     start_ms: int
+    detected: bool = False
 
 
 class SpeechStopped(Fact, frozen=True, kw_only=True):
@@ -116,7 +155,10 @@ class SpeechStopped(Fact, frozen=True, kw_only=True):
 class InputCommitted(Fact, frozen=True, kw_only=True):
     """The buffered utterance became the user item ``item_id``. ``by_model``: the model ended the turn by itself.
 
-    ``transcribing``: the transcript is still to come. ``respond``: an answer is wanted.
+    ``transcribing``: the transcript is still to come. ``respond``: an answer is wanted, ``deferred``: but not before
+    the one being given is over. ``overlap_deferred``: it was said over that answer, and waits with it (``asked``: the
+    client asked for its answer). ``waits``: it is told to the model now and answered later. ``announced``: the item is
+    known to the client. ``text`` is what was typed into it, ``has_audio`` that it was spoken, for ``audio_ms``.
     """
 
     item_id: str
@@ -126,6 +168,22 @@ class InputCommitted(Fact, frozen=True, kw_only=True):
     by_model: bool = False
     respond: bool = False
     deferred: bool = False
+    overlap_deferred: bool = False
+    waits: bool = False
+    asked: bool = False
+    announced: bool = False
+    text: str = ""
+    has_audio: bool = True
+    audio_ms: int | None = None
+    audio_start_ms: int | None = None
+
+
+class TurnPromoted(Fact, frozen=True, kw_only=True):
+    """It is the turn of what waited behind an answer: ``item_id``. ``respond``: an answer is wanted."""
+
+    item_id: str
+    respond: bool = False
+
 
 
 class InputTranscribed(Fact, frozen=True, kw_only=True):
@@ -142,7 +200,13 @@ class CommitRepeated(Fact, frozen=True, kw_only=True):
 
 
 class SilenceCommitted(Fact, frozen=True, kw_only=True):
-    """The client declared that what it sent was no speech; the buffer is empty again."""
+    """The buffer is empty again without an item: it held no speech, or only an acknowledgement (``overlap_ack``).
+
+    ``item_id`` is the one it would have become; absent in old records, which show nothing.
+    """
+
+    item_id: str | None = None
+    overlap_ack: bool = False
 
 
 class InputCleared(Fact, frozen=True, kw_only=True):
@@ -167,20 +231,39 @@ class ResponseStarted(Fact, frozen=True, kw_only=True):
     max_output_tokens: int | None = None
 
 
+class TurnBegun(Fact, frozen=True, kw_only=True):
+    """The model began its turn; nothing is to be heard of it yet. ``response_id`` is the request it answers."""
+
+    turn: int
+    response_id: str | None = None
+
+
+class TurnEndedEmpty(Fact, frozen=True, kw_only=True):
+    """The model's turn ended before anything of it was to be heard."""
+
+    turn: int
+
+
 class ResponseSpoken(Fact, frozen=True, kw_only=True):
-    """The model chose to speak, as its turn ``turn``."""
+    """The response is the model's turn ``turn``, of which now something is to be heard."""
 
     response_id: str
     turn: int
 
 
 class AudioProduced(Fact, frozen=True, kw_only=True):
-    """The next piece of speech was accepted for output; its bytes lie beside the frame."""
+    """The next piece of speech was accepted for output; its bytes lie beside the frame.
+
+    ``samples`` at ``rate_hz`` are the model's own, which durations are counted in; the bytes are in ``format`` at
+    ``sent_rate_hz``, absent where that is the same.
+    """
 
     response_id: str
     samples: int
     rate_hz: int
     text: str = ""
+    format: str = "pcm16"
+    sent_rate_hz: int | None = None
 
 
 class TextProduced(Fact, frozen=True, kw_only=True):
@@ -244,6 +327,13 @@ class FunctionCallMalformed(Fact, frozen=True, kw_only=True):
     call_id: str | None
     name: str | None
     arguments: str
+
+
+class MessagePassedOn(Fact, frozen=True, kw_only=True):
+    """The model's server said something that has no place in an answer."""
+
+    message: dict[str, object]
+    response_id: str | None = None
 
 
 class TurnSignalled(Fact, frozen=True, kw_only=True):

@@ -214,5 +214,5 @@ def apply(session: Session, fact: Fact) -> tuple[Session, tuple[Effect, ...]]:
         case SessionClosed(reason=reason) | SessionExpired(reason=reason):
             return replace(session, state="closed", response=None), (EndSession(reason),)
         case WorkerChanged():
-            return replace(session, owed=None), ()
+            return replace(session, owed=None, begun=None), ()
     return session, ()

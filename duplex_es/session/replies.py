@@ -8,7 +8,7 @@ from __future__ import annotations
 from msgspec import UNSET
 
 from ..protocol import CreateResponse, ProtocolError, given, read_response_options
-from .events import Fact
+from .events import Fact, TurnPromoted
 from .refusals import refuse
 from .responses import start_response
 from .state import Session
@@ -43,7 +43,8 @@ def decide_create(session: Session, command: CreateResponse, now_ms: int) -> tup
             f"This model takes no per-response {names}; set them with session.update.",
             f"response.{asked[0]}",
         )
-    owed = session.owed is not None
+    held = session.waiting
+    owed = session.owed is not None or session.begun is not None or held is not None
     waiting = _has_unanswered_turn(session)
     if not owed and not waiting and (info is None or not info.takes_text_turns):
         return refuse(
@@ -54,12 +55,21 @@ def decide_create(session: Session, command: CreateResponse, now_ms: int) -> tup
         modalities=tuple(given(options.modalities, [])) or session.settings.modalities,
         metadata=given(options.metadata, None),
         conversation=given(options.conversation, None),
-        generate=not owed,
+        generate=not owed or _has_new_words(session),
         instructions=given(options.instructions, None),
         temperature=given(options.temperature, None),
         max_output_tokens=given(options.max_output_tokens, None),
     )
-    return (started,)
+    if held is None:
+        return (started,)
+    # What waited behind an answer that failed is asked for now.
+    return TurnPromoted(item_id=held.item_id, respond=True), started
+
+
+def _has_new_words(session: Session) -> bool:
+    """Whether the newest thing said is one that the model has not been told of: it was written."""
+    newest = session.items[-1] if session.items else None
+    return newest is not None and newest.role == "user" and newest.part == "text"
 
 
 def _has_unanswered_turn(session: Session) -> bool:

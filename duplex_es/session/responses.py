@@ -6,19 +6,17 @@ Source: docs/reference/realtime-api.md, "Response lifecycle" and "Interrupt".
 from __future__ import annotations
 
 from ..model import (
-    Generate,
-    Interrupt,
     ModelCalledFunction,
     ModelFailed,
     ModelFinished,
     ModelInterrupted,
     ModelListened,
+    ModelPassedOn,
     ModelProducedAudio,
     ModelProducedText,
     ModelSpoke,
 )
-from ..protocol import PlaybackLedger, answer_item_id, mint_response_id
-from .effects import AskModel, Effect
+from ..protocol import answer_item_id, mint_response_id
 from .events import (
     AudioProduced,
     CommandRejected,
@@ -27,16 +25,23 @@ from .events import (
     FunctionCalled,
     FunctionCallMalformed,
     Listened,
+    MessagePassedOn,
     ResponseFinished,
     ResponseSpoken,
     ResponseStarted,
     SessionClosed,
     TextProduced,
+    TurnBegun,
+    TurnEndedEmpty,
 )
-from .history import history
-from .playback import heard_ms, heard_text, remembered_text, settle
+from .inputs import SpeechReady
+from .overlap import BARGE_IN, model_decision
+from .playback import settle
 from .refusals import known_code
-from .state import Item, Response, Session, replace
+from .state import Session
+
+WITHOUT_OUTPUT = "model_turn_completed_without_output"
+"""Why the model is said to listen when a turn of it ended before anything was to be heard."""
 
 # -- deciding on what the model reports ----------------------------------------------------------------------------
 
@@ -58,62 +63,113 @@ def is_stale(session: Session, epoch: int) -> bool:
 
 
 def decide_spoke(session: Session, signal: ModelSpoke, now_ms: int) -> tuple[Fact, ...]:
-    """The model takes up an announced response; without one, its decision to speak opens one.
+    """Remember silently that the model is in a turn; only what is to be heard of it makes it a response.
 
-    It takes up any that is announced, even in answer to an earlier request: whatever it says is heard.
+    A later turn of the model ends the answer that is still open.
     """
     if is_stale(session, signal.epoch):
         return ()
-    live = session.response
-    if live is None:
-        started = start_response(session, turn=signal.turn)
-        return started, ResponseSpoken(response_id=started.response_id, turn=signal.turn)
-    if live.turn is None:
-        return (ResponseSpoken(response_id=live.id, turn=signal.turn),)
-    if signal.turn > live.turn:
-        # A later model turn closes the open answer before it begins its own.
-        done = finish(session, "completed")
-        after, _ = apply(session, done)
-        return done, *decide_spoke(after, signal, now_ms)
-    return ()
-
-
-def decide_audio(session: Session, signal: ModelProducedAudio, now_ms: int) -> tuple[Fact, ...]:
-    """Accept the next piece of speech of the open answer; anything of another turn or epoch is dropped.
-
-    Where only text was asked for, only the words of it are taken.
-    """
-    live = session.response
-    if is_stale(session, signal.epoch) or live is None or live.turn != signal.turn or session.info is None:
+    live, begun = session.response, session.begun
+    known = [one for one in (live.turn if live else None, begun.turn if begun else None) if one is not None]
+    if known and signal.turn <= max(known):
         return ()
-    if "audio" not in live.modalities:
-        return (TextProduced(response_id=live.id, text=signal.text),) if signal.text else ()
+    turn = TurnBegun(turn=signal.turn, response_id=signal.response_id)
+    if live is not None and live.turn is not None:
+        return finish(session, "completed"), turn
+    return (turn,)
+
+
+def _shown(session: Session, turn: int) -> tuple[Fact, ...] | None:
+    """The facts that put the model's turn before the client: none where that is done, ``None`` if it is not its turn.
+
+    A response that is announced is taken up, even one in answer to another request: whatever the model says is heard.
+    """
+    live, begun = session.response, session.begun
+    if live is not None and live.turn == turn:
+        return ()
+    if begun is None or begun.turn != turn:
+        return None
+    if live is not None:
+        return (ResponseSpoken(response_id=live.id, turn=turn),)
+    started = start_response(session, turn=turn)
+    return started, ResponseSpoken(response_id=started.response_id, turn=turn)
+
+
+def _live_id(session: Session) -> str:
+    """The id of the response that what the model says belongs to: the open one, else the next."""
+    return session.response.id if session.response is not None else next_response_id(session)
+
+
+def _is_truncated(session: Session) -> bool:
+    """Whether the client has cut the open answer: it wants to hear no more of it."""
+    item = session.item(session.response.item_id) if session.response is not None else None
+    return item is not None and item.cap_ms is not None
+
+
+def decide_audio(session: Session, signal: ModelProducedAudio | SpeechReady, now_ms: int) -> tuple[Fact, ...]:
+    """Accept the next piece of speech of the model's turn; anything of another turn or epoch is dropped.
+
+    Where only text was asked for, only the words of it are taken. Of an answer that the client has truncated nothing
+    is taken any more.
+    """
+    shown = None if is_stale(session, signal.epoch) or session.info is None else _shown(session, signal.turn)
+    if shown is None or session.info is None or _is_truncated(session):
+        return ()
+    response_id = _live_id(session)
+    modalities = session.response.modalities if session.response is not None else session.settings.modalities
+    if "audio" not in modalities:
+        return (*shown, TextProduced(response_id=response_id, text=signal.text)) if signal.text else ()
+    if isinstance(signal, SpeechReady):
+        if not signal.audio and not signal.text and not signal.samples:
+            return ()
+        produced = AudioProduced(
+            response_id=response_id,
+            samples=max(0, signal.samples),
+            rate_hz=signal.model_rate_hz,
+            text=signal.text,
+            format=signal.format,
+            sent_rate_hz=signal.rate_hz,
+        )
+        return *shown, produced
     if not signal.pcm and not signal.text:
         return ()
-    return (
-        AudioProduced(
-            response_id=live.id,
-            samples=len(signal.pcm) // 2,
-            rate_hz=session.info.output_rate_hz,
-            text=signal.text,
-        ),
-    )
+    rate_hz = session.info.output_rate_hz if signal.rate_hz is None else signal.rate_hz
+    samples = len(signal.pcm) // 2
+    return *shown, AudioProduced(response_id=response_id, samples=samples, rate_hz=rate_hz, text=signal.text)
 
 
 def decide_text(session: Session, signal: ModelProducedText, now_ms: int) -> tuple[Fact, ...]:
     """Accept the next piece of a text answer."""
-    live = session.response
-    if is_stale(session, signal.epoch) or live is None or live.turn != signal.turn or not signal.text:
+    shown = None if is_stale(session, signal.epoch) else _shown(session, signal.turn)
+    if shown is None or not signal.text or _is_truncated(session):
         return ()
-    return (TextProduced(response_id=live.id, text=signal.text),)
+    return *shown, TextProduced(response_id=_live_id(session), text=signal.text)
 
 
 def decide_finished(session: Session, signal: ModelFinished, now_ms: int) -> tuple[Fact, ...]:
-    """End the open answer as completed."""
-    live = session.response
-    if is_stale(session, signal.epoch) or live is None or live.turn != signal.turn:
+    """End the open answer as completed; a turn of which nothing was to be heard ends without one."""
+    live, begun = session.response, session.begun
+    if is_stale(session, signal.epoch):
         return ()
-    return (finish(session, "completed", input_tokens=signal.input_tokens, output_tokens=signal.output_tokens),)
+    if live is not None and live.turn == signal.turn:
+        return (finish(session, "completed", input_tokens=signal.input_tokens, output_tokens=signal.output_tokens),)
+    if begun is None or begun.turn != signal.turn:
+        return ()
+    ended = TurnEndedEmpty(turn=begun.turn)
+    if live is not None and (not live.requested or begun.response_id == live.id):
+        return ended, Listened(reason=WITHOUT_OUTPUT, response_id=live.id), finish(session, "completed")
+    if session.settings.auto_response and not begun.called:
+        return ended, Listened(reason=WITHOUT_OUTPUT)
+    return (ended,)
+
+
+def decide_passed_on(session: Session, signal: ModelPassedOn, now_ms: int) -> tuple[Fact, ...]:
+    """Show the client what a model's server said that has no place in an answer."""
+    if is_stale(session, signal.epoch):
+        return ()
+    live = session.response
+    of = live.id if live is not None and live.turn in (None, signal.turn) else None
+    return (MessagePassedOn(message=signal.message, response_id=of),)
 
 
 def decide_interrupted(session: Session, signal: ModelInterrupted, now_ms: int) -> tuple[Fact, ...]:
@@ -125,7 +181,8 @@ def decide_interrupted(session: Session, signal: ModelInterrupted, now_ms: int) 
         return ()
     if session.response is None:
         return (EpochAdvanced(epoch=session.epoch + 1, cleared_input=False),)
-    return (finish(session, "cancelled", reason=signal.reason, by_model=True),)
+    decided = model_decision(session, BARGE_IN, "policy_barge_in_on_speech", buffer=True)
+    return *decided, finish(session, "cancelled", reason=signal.reason, by_model=True)
 
 
 def decide_failed(session: Session, signal: ModelFailed, now_ms: int) -> tuple[Fact, ...]:
@@ -134,6 +191,8 @@ def decide_failed(session: Session, signal: ModelFailed, now_ms: int) -> tuple[F
         return ()
     code = known_code(signal.code, "runtime_data_plane_stream_failed" if signal.fatal else "response_error")
     facts: tuple[Fact, ...] = (CommandRejected(code=code, message=signal.message),)
+    if session.begun is not None:
+        facts = (*facts, TurnEndedEmpty(turn=session.begun.turn))
     if session.response is not None:
         facts = (*facts, finish(session, "failed", reason=signal.code))
     return (*facts, SessionClosed(reason=signal.code)) if signal.fatal else facts
@@ -147,7 +206,7 @@ def decide_listened(session: Session, signal: ModelListened, now_ms: int) -> tup
     if is_stale(session, signal.epoch):
         return ()
     live = session.response
-    unnamed = None if live is None or live.requested else live.id
+    unnamed = None if live is None or live.requested or session.begun is not None else live.id
     if live is not None and live.turn is None and live.id == (signal.response_id or unnamed):
         return Listened(reason=signal.reason, response_id=live.id), finish(session, "completed")
     return (Listened(reason=signal.reason),)
@@ -189,156 +248,3 @@ def finish(session: Session, status: str, *, reason: str | None = None, **detail
         remembered=settled is not None and settled.remembered,
         **details,  # type: ignore[arg-type]
     )
-
-
-# -- folding -------------------------------------------------------------------------------------------------------
-
-
-def apply(session: Session, fact: Fact) -> tuple[Session, tuple[Effect, ...]]:
-    """Fold one response fact into the session, and say what the model must be asked.
-
-    Total: a fact of another response than the open one changes nothing. All durations are cumulative per response.
-    """
-    match fact:
-        case ResponseStarted():
-            return _started(session, fact)
-        case ResponseSpoken(turn=turn) if _is_live(session, fact.response_id):
-            return replace(session, response=replace(_live(session), turn=turn, held=None), owed=None), ()
-        case AudioProduced() if _is_live(session, fact.response_id):
-            return _audio(session, fact), ()
-        case TextProduced() if _is_live(session, fact.response_id):
-            live, item = _live(session), _item(session)
-            parts = live.parts if "text" in live.parts else (*live.parts, "text")
-            part = item.part or "text"
-            session = session.with_item(replace(item, text=item.text + fact.text, part=part))
-            return replace(session, response=replace(live, parts=parts)), ()
-        case ResponseFinished() if _is_live(session, fact.response_id):
-            return _finished(session, fact)
-        case FunctionCalled():
-            item = Item(
-                id=fact.item_id,
-                type="function_call",
-                role="assistant",
-                call_id=fact.call_id,
-                name=fact.name,
-                arguments=fact.arguments,
-                previous_item_id=session.last_item_id,
-                response_id=fact.response_id,
-            )
-            session = session.with_item(item)
-            return replace(session, responses_count=session.responses_count + 1, owed=None), ()
-        case Listened():
-            return replace(session, owed=None), ()
-    return session, ()
-
-
-def _is_live(session: Session, response_id: str) -> bool:
-    live = session.response
-    return live is not None and live.id == response_id and session.item(live.item_id) is not None
-
-
-def _live(session: Session) -> Response:
-    assert session.response is not None
-    return session.response
-
-
-def _item(session: Session) -> Item:
-    item = session.item(_live(session).item_id)
-    assert item is not None
-    return item
-
-
-def _started(session: Session, fact: ResponseStarted) -> tuple[Session, tuple[Effect, ...]]:
-    item_id = answer_item_id(fact.response_id)
-    item = Item(
-        id=item_id,
-        role="assistant",
-        status="in_progress",
-        part="audio" if "audio" in fact.modalities else "text",
-        previous_item_id=session.last_item_id,
-        response_id=fact.response_id,
-        remembered=False,
-        apart=fact.conversation == "none",
-    )
-    live = Response(
-        id=fact.response_id,
-        item_id=item_id,
-        turn_id=session.turn_id,
-        turn=fact.turn,
-        modalities=fact.modalities,
-        metadata=fact.metadata,
-        requested=fact.generate,
-        parts=("audio",) if "audio" in fact.modalities else (),
-    )
-    session = replace(
-        session.with_item(item),
-        response=live,
-        responses_count=session.responses_count + 1,
-        last_response_id=fact.response_id,
-        turn_state="assistant_generating",
-    )
-    if not fact.generate:
-        return session, ()
-    request = Generate(
-        epoch=session.epoch,
-        response_id=fact.response_id,
-        history=(),
-        instructions=fact.instructions,
-        modalities=fact.modalities,
-        temperature=fact.temperature,
-        max_output_tokens=fact.max_output_tokens,
-    )
-    return replace(session, response=replace(live, held=request)), ()
-
-
-def ask_when_heard(session: Session) -> tuple[Session, tuple[Effect, ...]]:
-    """Hand a held request to the model once no transcript is outstanding; asked earlier, it would not know the last
-
-    words. Changes nothing where nothing is held.
-    """
-    live = session.response
-    if live is None or live.held is None or session.is_transcribing:
-        return session, ()
-    request = replace(live.held, epoch=session.epoch, history=history(session))
-    return replace(session, response=replace(live, held=None)), (AskModel(request),)
-
-
-def _audio(session: Session, fact: AudioProduced) -> Session:
-    live, item = _live(session), _item(session)
-    samples = live.samples + fact.samples
-    end_ms = samples * 1000 // fact.rate_hz
-    ledger = item.ledger
-    transcript = item.transcript + fact.text
-    moved = PlaybackLedger(
-        generated_ms=max(ledger.generated_ms, end_ms),
-        sent_ms=max(ledger.sent_ms, end_ms),
-        played_ms=ledger.played_ms,
-        committed_ms=ledger.committed_ms,
-    )
-    marks = (*item.marks, (len(transcript), end_ms)) if fact.text else item.marks
-    session = session.with_item(replace(item, transcript=transcript, ledger=moved, marks=marks, part="audio"))
-    parts = live.parts if "audio" in live.parts else (*live.parts, "audio")
-    return replace(
-        session,
-        response=replace(live, samples=samples, parts=parts),
-        turn_state="assistant_playing",
-        usage_output_ms=session.usage_output_ms + end_ms - ledger.generated_ms,
-    )
-
-
-def _finished(session: Session, fact: ResponseFinished) -> tuple[Session, tuple[Effect, ...]]:
-    live, item = _live(session), _item(session)
-    settled = replace(settle(session, item, fact.status), remembered=fact.remembered)
-    heard = remembered_text(settled) if settled.remembered else heard_text(settled, heard_ms(settled))
-    cancelled = fact.status == "cancelled"
-    session = replace(
-        session.with_item(settled),
-        response=None,
-        epoch=max(session.epoch, fact.epoch),
-        owed=session.owed if fact.status == "completed" else None,
-        turn_state="barge_in" if cancelled else "idle",
-        turn_id=session.turn_id + (1 if fact.status == "completed" and live.turn is not None else 0),
-    )
-    if not cancelled or fact.by_model:
-        return session, ()
-    return session, (AskModel(Interrupt(epoch=fact.epoch, response_id=live.id, heard_text=heard)),)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import UNSET
 
 from ..protocol import AppendAudio, AudioFormat, ProtocolError, append_format, read_wav
-from ..protocol.audio import WAV
-from .state import Settings
+from ..protocol.audio import PCM16, WAV
+from .state import Input, Settings
 
 
 def appended_sound(settings: Settings, command: AppendAudio) -> tuple[AudioFormat, bytes]:
@@ -30,6 +30,23 @@ def appended_sound(settings: Settings, command: AppendAudio) -> tuple[AudioForma
         rule = f"{sound.encoding} comes in whole samples of {unit} bytes; {len(data)} bytes is not a multiple"
         raise ProtocolError("bad_audio", f"audio: {rule}.", "audio")
     return sound, data
+
+
+DETECTABLE_HZ = (16_000, 24_000)
+"""The rates a turn-based model's detector takes."""
+
+
+def check_detectable(sound: AudioFormat, heard: Input) -> None:
+    """Check that a turn-based model's detector can hear ``sound``: PCM16, and of one rate while nothing is committed.
+
+    Raises: ProtocolError ``bad_audio``; the buffer is as it was.
+    """
+    if sound.encoding != PCM16 or sound.sample_rate_hz not in DETECTABLE_HZ:
+        rule = "with server_vad this model takes mono pcm16 at 16000 or 24000 Hz"
+        raise ProtocolError("bad_audio", f"audio: {rule}, not {sound.encoding} at {sound.sample_rate_hz}.", "audio")
+    if heard.has_audio and heard.clock.rate_hz != sound.sample_rate_hz:
+        rule = f"the rate cannot change from {heard.clock.rate_hz} to {sound.sample_rate_hz} Hz within a turn"
+        raise ProtocolError("bad_audio", f"audio: {rule}; clear the buffer first.", "sample_rate_hz")
 
 
 def silence_rms(settings: Settings, command: AppendAudio) -> float:

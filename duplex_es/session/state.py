@@ -76,6 +76,7 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Everything but the clock counts since the last commit or clear, which was at ``since_ms``; ``item_id`` is set while
     an input item is open (speech began), ``transcript`` gathers the client's own hints, ``last_hint`` is the newest.
+    ``text`` was typed into the open item; ``start_ms`` is where a detector heard the utterance begin.
     ``model_item_id`` is the turn that the model ended by itself since the last client commit: a late commit is answered
     with it. ``sealed`` says that the client committed or cleared last: a turn that the model reports before it hears
     speech again is one the client has already disposed of.
@@ -93,6 +94,8 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     last_hint: str = ""
     model_item_id: str | None = None
     sealed: bool = False
+    text: str = ""
+    start_ms: int | None = None
 
     def emptied(self, model_item_id: str | None = None, *, sealed: bool = False) -> Input:
         """The input from now on, with nothing in it."""
@@ -107,7 +110,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     and ``cap_ms`` is the smallest truncation it ever got. ``remembered`` says whether it is in the history that the
     model is given; ``heard_only`` that only the part the caller heard is. ``acked`` says that the client's reports tell
     how far that was; without it, what was sent counts as heard. ``apart`` keeps an answer out of the history for good.
-    ``transcribing`` marks a committed user item whose transcript is still to come.
+    ``transcribing`` marks a committed user item whose transcript is still to come, ``audio_ms`` is how long it took.
     """
 
     id: str
@@ -127,6 +130,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     acked: bool = False
     apart: bool = False
     transcribing: bool = False
+    audio_ms: int = 0
     call_id: str | None = None
     name: str | None = None
     arguments: str | None = None
@@ -153,14 +157,50 @@ class Response(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     parts: tuple[str, ...] = ()
 
 
+class Overlap(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Caller speech over the answer: how much so far, and the decision on it that was shown last."""
+
+    speech_ms: int = 0
+    shown: str = ""
+
+
+class Waiting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A committed turn whose answer waits until the one being given is over.
+
+    ``item_id`` is the newest of the ``count`` commits it holds. ``respond``: an answer is wanted; ``asked``: the client
+    asked for it itself and is told of it at once. ``untold``: the model does not know of the commit yet. ``failed``:
+    the answer before it failed; only the client can ask for this one now.
+    """
+
+    item_id: str
+    count: int = 1
+    respond: bool = False
+    asked: bool = False
+    untold: bool = False
+    failed: bool = False
+
+
+class Begun(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A turn of the model of which nothing is to be seen yet, perhaps never will be.
+
+    ``response_id`` is the request it answers, if it said so; ``called`` that it asked for a function meanwhile.
+    """
+
+    turn: int
+    response_id: str | None = None
+    called: bool = False
+
+
 class Session(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Everything a decision may depend on.
 
     ``state`` is ``new`` until the opening command was decided, then ``open``, then ``closed``. ``epoch`` is the
-    interruption fence, ``turn_id`` counts finished model turns. ``owed`` is the committed item the model still owes
-    an answer for. ``input_epoch`` is the epoch of the last input clear: what the model heard before it is stale.
-    ``acks_playback`` says that this client reports playback at all; one that never does is taken to hear what it is
-    sent. ``last_response_id`` resolves requests that name none.
+    interruption fence, ``turn_id`` counts finished model turns. ``begun`` is the turn the model is in while there is
+    nothing to show of it. ``owed`` is the committed item the model still owes an answer for; ``waiting`` is a turn that
+    comes after the answer being given. ``forced`` counts the appends of this turn that the model had to listen to.
+    ``input_epoch`` is the epoch of the last input clear: what the model heard before it is stale. ``acks_playback``
+    says that this client reports playback at all; one that never does is taken to hear what it is sent.
+    ``last_response_id`` resolves requests that name none.
     """
 
     id: str = ""
@@ -177,13 +217,27 @@ class Session(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     settings: Settings = Settings()
     input: Input = Input()
     response: Response | None = None
+    begun: Begun | None = None
     items: tuple[Item, ...] = ()
     responses_count: int = 0
     items_count: int = 0
     owed: str | None = None
+    waiting: Waiting | None = None
+    overlap: Overlap = Overlap()
+    forced: int = 0
     last_response_id: str | None = None
     usage_input_ms: int = 0
     usage_output_ms: int = 0
+
+    @property
+    def is_chat_lane(self) -> bool:
+        """Whether turns are answered one request each, by a model that does not listen while it speaks."""
+        return self.info is not None and self.info.is_chat_lane
+
+    @property
+    def judges_speech(self) -> bool:
+        """Whether the session, not its model, decides what speech over an answer means."""
+        return self.info is not None and not self.info.ends_turns and not self.info.is_chat_lane
 
     @property
     def last_item_id(self) -> str | None:

@@ -12,16 +12,21 @@ import msgspec
 
 from .. import model, protocol
 from . import (
+    answering,
+    appending,
     cancelling,
+    committing,
     conversation,
     events,
     inputs,
     lifecycle,
     listening,
+    overlap,
     playback,
     replies,
     responses,
     takeover,
+    waiting,
 )
 from .effects import Effect
 from .events import AudioAppended, Fact
@@ -45,11 +50,11 @@ DECIDE: dict[type, Decide] = {
     inputs.TimerFired: lifecycle.decide_timer,
     inputs.ModelLost: lifecycle.decide_model_lost,
     inputs.WorkerTookOver: takeover.decide_took_over,
-    inputs.AudioArrived: listening.decide_append,
-    protocol.AppendText: listening.decide_append_text,
-    protocol.CommitInput: listening.decide_commit,
-    protocol.CommitTurn: listening.decide_commit,
-    protocol.ClearInput: listening.decide_clear,
+    inputs.AudioArrived: appending.decide_append,
+    protocol.AppendText: appending.decide_append_text,
+    protocol.CommitInput: committing.decide_commit,
+    protocol.CommitTurn: committing.decide_commit,
+    protocol.ClearInput: committing.decide_clear,
     model.ModelHeardSpeech: listening.decide_heard_speech,
     model.ModelHeardSpeechEnd: listening.decide_heard_speech_end,
     model.ModelHeardTurn: listening.decide_heard_turn,
@@ -67,21 +72,26 @@ DECIDE: dict[type, Decide] = {
     model.ModelSpoke: responses.decide_spoke,
     model.ModelListened: responses.decide_listened,
     model.ModelProducedAudio: responses.decide_audio,
+    inputs.SpeechReady: responses.decide_audio,
     model.ModelProducedText: responses.decide_text,
     model.ModelFinished: responses.decide_finished,
     model.ModelInterrupted: responses.decide_interrupted,
     model.ModelCalledFunction: responses.decide_function_call,
+    model.ModelPassedOn: responses.decide_passed_on,
     model.ModelFailed: responses.decide_failed,
 }
 """Input type → the rule that decides on it."""
 
 _FAMILIES: tuple[Apply, ...] = (
     lifecycle.apply,
-    responses.apply,
-    listening.apply,
+    answering.apply,
+    overlap.apply,
+    appending.apply,
+    committing.apply,
     cancelling.apply,
     playback.apply,
     conversation.apply,
+    waiting.apply,
 )
 """Applied in this order; a fact that concerns two families (a cancel that clears the input) passes through both."""
 
@@ -101,16 +111,26 @@ def step(session: Session, said: inputs.Input, now_ms: int) -> Decision:
     Pure: the same session, input and time give the same decision. Before it opens, a session takes only what can open
     or end it and refuses every command; once closed, it takes nothing and says nothing: its last word is said.
     """
-    audio = said.pcm if isinstance(said, model.ModelProducedAudio) else b""
+    audio, start = _sound_of(said), session
     frames: list[protocol.Frame] = []
     effects: list[Effect] = []
-    facts = _decide(session, said, now_ms)
-    for fact in facts:
-        before = session
-        session, asked = apply(session, fact)
-        frames += project(before, fact, session, audio)
-        effects += asked
+    facts = due = _decide(session, said, now_ms)
+    while due:
+        for fact in due:
+            before = session
+            session, asked = apply(session, fact)
+            frames += project(before, fact, session, audio)
+            effects += asked
+        due = waiting.what_follows(start, session, due)
+        facts, start = (*facts, *due), session
     return Decision(session=session, facts=facts, frames=tuple(frames), effects=tuple(effects))
+
+
+def _sound_of(said: inputs.Input) -> bytes:
+    """The audio that lies beside what is decided on ``said``."""
+    if isinstance(said, inputs.SpeechReady):
+        return said.audio
+    return said.pcm if isinstance(said, model.ModelProducedAudio) else b""
 
 
 def _decide(session: Session, said: inputs.Input, now_ms: int) -> tuple[Fact, ...]:
@@ -131,7 +151,7 @@ def apply(session: Session, fact: Fact) -> tuple[Session, tuple[Effect, ...]]:
     for family in _FAMILIES:
         session, asked = family(session, fact)
         effects += asked
-    session, asked = responses.ask_when_heard(session)
+    session, asked = answering.ask_when_heard(session)
     return session, (*effects, *asked)
 
 
@@ -160,8 +180,14 @@ def merged(earlier: Fact, later: Fact) -> Fact | None:
     """
     if not isinstance(earlier, AudioAppended) or not isinstance(later, AudioAppended) or later.hint:
         return None
-    same = (earlier.rate_hz, earlier.is_speech) == (later.rate_hz, later.is_speech)
-    return msgspec.structs.replace(earlier, samples=earlier.samples + later.samples) if same else None
+    if later.counted or later.part is not None or _manner(earlier) != _manner(later):
+        return None
+    return msgspec.structs.replace(earlier, samples=earlier.samples + later.samples)
+
+
+def _manner(fact: AudioAppended) -> tuple[object, ...]:
+    """All that two appends must have in common to be one."""
+    return fact.rate_hz, fact.is_speech, fact.overlaps, fact.dropped, fact.counted
 
 
 __all__ = ["DECIDE", "Decision", "apply", "events", "fold", "merged", "reproject", "step"]

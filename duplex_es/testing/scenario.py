@@ -117,4 +117,4 @@ def _name(one: object) -> str:
 
 
 def _told(things: Sequence[object]) -> str:
-    return "\n  ".join(str(one) for one in things) or "nothing"
+    return "\n  ".join(str(one)[:500] for one in things) or "nothing"

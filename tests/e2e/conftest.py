@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
 from tests.support.processes import StoreProcess
 from tests.support.services import Deployment
+from workers.models.scripted.profiles import PROFILES
 
 
 @pytest.fixture(scope="session")
@@ -29,3 +31,13 @@ def scripted(valkey: StoreProcess) -> Iterator[Deployment]:
     """Two gateways and one worker that plays the script each session brings along."""
     with Deployment(valkey.url, gateways=2, model="scripted", options=("--slots", "64")) as deployment:
         yield deployment
+
+
+@pytest.fixture(scope="session")
+def profiled(scripted: Deployment) -> Iterator[Deployment]:
+    """The same, and a worker for each published model that ``scripted`` can look like; they answer to its name."""
+    with ExitStack() as workers:
+        for profile in PROFILES:
+            options = ("--slots", "16", "--model-option", f"profile={profile}")
+            workers.enter_context(Deployment(scripted.redis_url, gateways=0, model="scripted", options=options))
+        yield scripted

@@ -193,8 +193,8 @@ class Gateway:
     port: int
     server: LoopbackServer
 
-    def url(self, query: str = "", path: str = "/v1/realtime") -> str:
-        """Where its sockets are, with ``query`` (without the question mark)."""
+    def url(self, query: str = "duplex=1", path: str = "/v1/realtime") -> str:
+        """Where its sockets are, with ``query`` (without the question mark); without one, those of seed clients."""
         return f"ws://127.0.0.1:{self.port}{path}{'?' if query else ''}{query}"
 
 

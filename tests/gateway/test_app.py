@@ -19,17 +19,24 @@ async def test_the_compatibility_alias_selects_the_session_api(gateway: Gateway,
 
 
 @pytest.mark.parametrize("value", ["0", "off", "yes"])
-async def test_the_plain_realtime_api_is_refused_flat(gateway: Gateway, value: str) -> None:
-    async with joined(gateway.url(f"duplex={value}&model=cascade")) as client:
-        assert (await client.hear_type("error"))["code"] == "unsupported"
-        assert await client.closed() == (1000, "")
+async def test_the_plain_realtime_api_is_that_of_stock_clients(gateway: Gateway, value: str) -> None:
+    async with joined(gateway.url(f"duplex={value}&autostart=0")) as client:
+        created = await client.hear_type("session.created")
+        assert created["session"]["audio"]["input"]["format"] == {"type": "audio/pcm", "rate": 24_000}
 
 
-async def test_the_native_route_is_refused_flat_and_closes_1008(gateway: Gateway) -> None:
-    async with joined(gateway.url(path="/v1/duplex")) as client:
+async def test_the_native_route_speaks_the_runtimes_own_events(gateway: Gateway) -> None:
+    async with joined(gateway.url("", "/v1/duplex")) as client:
+        await client.say("session.create", session={"session_id": "mine"})
+        created = await client.hear_type("session.created")
+        assert (created["session_id"], created["session"]["id"]) == ("mine", "mine")
+
+
+async def test_a_dialect_nobody_speaks_is_refused_flat(gateway: Gateway) -> None:
+    async with joined(gateway.url("dialect=esperanto")) as client:
         error = await client.hear_type("error")
         assert (error["code"], type(error["error"])) == ("unsupported", str)
-        assert (await client.closed())[0] == 1008
+        assert await client.closed() == (1000, "")
 
 
 async def test_the_subprotocol_is_agreed_to_where_it_is_offered(gateway: Gateway) -> None:
@@ -65,6 +72,9 @@ async def test_a_defect_outside_any_session_is_told_and_the_gateway_goes_on(
             async with joined(gateway.url("duplex=1&model=cascade")) as client:
                 assert (await client.hear_type("error"))["error"]["code"] == "internal_error"
                 assert await client.closed() == (1000, "")
+            async with joined(gateway.url("model=cascade")) as client:
+                assert (await client.hear_type("error"))["error"]["code"] == "internal_error"
+                assert await client.closed() == (1011, "")
         assert "outside any session" in caplog.text
-        async with joined(gateway.url("duplex=0")) as client:
+        async with joined(gateway.url("dialect=esperanto")) as client:
             await client.hear_type("error")

@@ -10,7 +10,14 @@ import pytest
 
 from duplex_es.log.api import Attachment, Claim, Record, SessionRef
 from duplex_es.log.memory import MemoryLog
-from duplex_es.protocol import SessionClosed, derive_event_id, pack_output
+from duplex_es.protocol import (
+    Frame,
+    SessionClosed,
+    SessionExpired,
+    derive_event_id,
+    encode_frame,
+    pack_output,
+)
 from gateway import endings
 from gateway.downlink import Downlink, SocketLost
 from tests.gateway.stage import FakeWorker, Gateway, audio_delta, joined, text_delta, types
@@ -25,11 +32,11 @@ class Ear:
         self.heard: list[dict[str, object]] = []
         self.limit = limit
 
-    async def send(self, text: str) -> bool:
+    async def tell(self, frame: Frame, *, event_id: str | None = None, seq: int | None = None) -> bool:
         """Take one frame."""
         if len(self.heard) >= self.limit:
             return False
-        self.heard.append(json.loads(text))
+        self.heard.append(json.loads(encode_frame(frame, event_id=event_id, seq=seq)))
         return True
 
 
@@ -54,7 +61,7 @@ async def test_frames_carry_seq_and_the_derived_event_id_and_silent_records_are_
     await show(log, claim, 1, text_delta("a"), None, audio_delta(b"\x01\x02"), closed)
     ear = Ear()
     async with log.follow_output(attachment.ref) as follower:
-        downlink = Downlink(ear, follower, attachment, "duplex", 0)  # type: ignore[arg-type]
+        downlink = Downlink(ear, follower, attachment, 0)  # type: ignore[arg-type]
         assert await downlink.run() == endings.CLOSED
     assert [frame["server_event_seq"] for frame in ear.heard] == [1, 3, 4]
     assert [frame["event_id"] for frame in ear.heard] == [derive_event_id("mine", 0, seq) for seq in (1, 3, 4)]
@@ -68,7 +75,7 @@ async def test_frames_at_or_below_the_position_are_not_sent_again(log: MemoryLog
     await log.close(claim, "gone")
     ear = Ear()
     async with log.follow_output(attachment.ref) as follower:
-        ending = await Downlink(ear, follower, attachment, "duplex", 3).run()  # type: ignore[arg-type]
+        ending = await Downlink(ear, follower, attachment, 3).run()  # type: ignore[arg-type]
     assert [frame["server_event_seq"] for frame in ear.heard] == [4, 5]
     assert ending.reason == "session_expired"
 
@@ -78,7 +85,7 @@ async def test_records_that_stand_before_the_opening_wait_for_it(log: MemoryLog)
     await show(log, claim, 1, text_delta("early"))
     ear = Ear()
     async with log.follow_output(attachment.ref) as follower:
-        downlink = Downlink(ear, follower, attachment, "duplex", 0)  # type: ignore[arg-type]
+        downlink = Downlink(ear, follower, attachment, 0)  # type: ignore[arg-type]
         opening = asyncio.create_task(downlink.opening())
         await asyncio.sleep(0)
         await log.checkpoint(claim, b"", opening=b"\x81\xa7session\x80")
@@ -94,9 +101,9 @@ async def test_a_session_that_ends_before_it_opened_is_an_ending(log: MemoryLog)
     attachment, claim = await opened(log)
     await log.close(claim, "gone")
     async with log.follow_output(attachment.ref) as follower:
-        ending = await Downlink(Ear(), follower, attachment, "duplex", 0).opening()  # type: ignore[arg-type]
+        ending = await Downlink(Ear(), follower, attachment, 0).opening()  # type: ignore[arg-type]
     assert isinstance(ending, endings.Ending)
-    assert json.loads(ending.last or "")["reason"] == "gone"
+    assert ending.last == SessionExpired(session_id="mine", incarnation=0, reason="gone")
 
 
 async def test_a_newer_socket_ends_this_one_also_while_it_opens(log: MemoryLog) -> None:
@@ -104,14 +111,14 @@ async def test_a_newer_socket_ends_this_one_also_while_it_opens(log: MemoryLog) 
     older = Attachment(attachment.ref, 0, "g")
     for phase in ("opening", "run"):
         async with log.follow_output(attachment.ref) as follower:
-            ending = await getattr(Downlink(Ear(), follower, older, "duplex", 0), phase)()  # type: ignore[arg-type]
+            ending = await getattr(Downlink(Ear(), follower, older, 0), phase)()  # type: ignore[arg-type]
         assert ending.reason == "session_replaced"
 
 
 async def test_a_session_that_is_not_there_ends_at_once(log: MemoryLog) -> None:
     nowhere = Attachment(SessionRef("nobody", 0), 1, "g")
     async with log.follow_output(nowhere.ref) as follower:
-        ending = await Downlink(Ear(), follower, nowhere, "duplex", 0).run()  # type: ignore[arg-type]
+        ending = await Downlink(Ear(), follower, nowhere, 0).run()  # type: ignore[arg-type]
     assert ending.reason == "session_expired"
 
 
@@ -119,7 +126,7 @@ async def test_a_peer_that_takes_no_more_stops_it(log: MemoryLog) -> None:
     attachment, claim = await opened(log)
     await show(log, claim, 1, *(text_delta(str(index)) for index in range(5)))
     async with log.follow_output(attachment.ref) as follower:
-        downlink = Downlink(Ear(limit=2), follower, attachment, "duplex", 0)  # type: ignore[arg-type]
+        downlink = Downlink(Ear(limit=2), follower, attachment, 0)  # type: ignore[arg-type]
         with pytest.raises(SocketLost):
             await downlink.run()
 

@@ -33,8 +33,9 @@ async def test_a_model_in_the_query_starts_a_session_before_the_client_says_anyt
         assert ack["server_event_seq"] == 1, "no session.updated came between"
 
 
-async def test_a_session_update_opens_and_is_answered_as_one(gateway: Gateway) -> None:
-    async with joined(gateway.url()) as client:
+@pytest.mark.parametrize("query", ["", "duplex=1", "autostart=0"])
+async def test_a_session_update_opens_and_is_answered_as_one(gateway: Gateway, query: str) -> None:
+    async with joined(gateway.url(query)) as client:
         await client.say("session.update", event_id="e1", session={"session_id": "mine"})
         created = await client.hear_type("session.created")
         assert "server_event_seq" not in created
@@ -127,10 +128,11 @@ async def test_a_resume_only_socket_refuses_an_unknown_event(gateway: Gateway) -
         (b"\x00\x01", "internal_error"),
     ],
 )
+@pytest.mark.parametrize("query", ["", "duplex=1"])
 async def test_a_first_frame_that_cannot_be_read_ends_the_connection(
-    gateway: Gateway, frame: str | bytes, code: str
+    gateway: Gateway, frame: str | bytes, code: str, query: str
 ) -> None:
-    async with joined(gateway.url()) as client:
+    async with joined(gateway.url(query)) as client:
         await client.socket.send(frame)
         await flat_ending(client, code)
     assert await gateway.service.log.sessions() == []

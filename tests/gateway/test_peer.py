@@ -8,10 +8,16 @@ from typing import Any
 import pytest
 from starlette.websockets import WebSocket
 
+from duplex_es.protocol import ProtocolError, ResponseSpeak
+from duplex_es.protocol.dialects import GA
 from gateway import peer as module
+from gateway.dialects import Voice
 from gateway.peer import Gone, Peer
+from tests.gateway.stage import audio_delta
 
 pytestmark = pytest.mark.unit
+
+LAST = ProtocolError("bad_event", "the end")
 
 
 class Wire:
@@ -69,17 +75,29 @@ async def test_sending_to_nobody_says_so(failure: Exception) -> None:
     peer = await wire.peer()
     wire.failure = failure
     assert await peer.send("x") is False
-    await peer.close(1000, "", last="y")
+    await peer.close(1000, "", last=LAST)
     assert [message["type"] for message in wire.sent] == ["websocket.accept"]
 
 
 async def test_a_close_carries_the_last_frame_before_it() -> None:
     wire = Wire()
-    await (await wire.peer()).close(1012, "bye", last="last")
+    await (await wire.peer()).close(1012, "bye", last=LAST)
     assert wire.sent[1:] == [
-        {"type": "websocket.send", "text": "last"},
+        {"type": "websocket.send", "text": '{"type":"error","error":"the end","code":"bad_event"}'},
         {"type": "websocket.close", "code": 1012, "reason": "bye"},
     ]
+
+
+async def test_what_a_frame_becomes_is_sent_piece_by_piece_or_not_at_all() -> None:
+    wire = Wire()
+    peer = await wire.peer()
+    peer.voice = Voice(GA)
+    assert await peer.tell(ResponseSpeak(response_id="resp_1", item_id="item_resp_1"))
+    assert wire.sent[1:] == []
+    assert await peer.tell(audio_delta(bytes(1_000_000)))
+    assert len(wire.sent[1:]) == 3
+    wire.failure = RuntimeError("closed")
+    assert not await peer.tell(audio_delta(bytes(1_000_000)))
 
 
 async def test_a_peer_that_takes_nothing_is_given_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +105,7 @@ async def test_a_peer_that_takes_nothing_is_given_up_on(monkeypatch: pytest.Monk
     wire = Wire()
     peer = await wire.peer()
     wire.blocks = True
-    await asyncio.wait_for(peer.close(1000, "", last="y"), 1)
+    await asyncio.wait_for(peer.close(1000, "", last=LAST), 1)
     assert await peer.receive() == Gone(1006)
 
 

@@ -10,13 +10,6 @@ pytestmark = pytest.mark.unit
 
 
 @pytest.mark.parametrize(
-    ("duplex", "served"), [(None, True), ("1", True), ("TRUE", True), ("on", True), ("yes", False), ("0", False)]
-)
-def test_the_session_api_is_served_unless_ruled_out(duplex: str | None, served: bool) -> None:
-    assert read_query({} if duplex is None else {"duplex": duplex}).duplex is served
-
-
-@pytest.mark.parametrize(
     ("parameters", "resume_only"),
     [
         ({}, False),
@@ -31,6 +24,11 @@ def test_the_session_api_is_served_unless_ruled_out(duplex: str | None, served: 
 def test_resume_or_no_autostart_rules_out_a_session_by_itself(parameters: dict[str, str], resume_only: bool) -> None:
     query = read_query({"model": "m", **parameters})
     assert (query.resume_only, query.autostarts) == (resume_only, not resume_only)
+
+
+def test_only_a_resume_that_is_asked_for_counts_as_one() -> None:
+    assert read_query({"resume": "1"}).resume
+    assert not read_query({"resume": "0", "autostart": "0"}).resume
 
 
 def test_a_model_is_what_starts_a_session_by_itself() -> None:

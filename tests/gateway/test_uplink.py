@@ -13,8 +13,10 @@ from duplex_es.log.api import Attachment, Record
 from duplex_es.log.errors import Fenced, SessionUnknown
 from duplex_es.log.memory import MemoryLog
 from duplex_es.protocol import AppendText, RefuseCommand, unpack_input
+from duplex_es.protocol.dialects import DUPLEX
 from gateway import uplink as module
 from gateway.acknowledging import Acknowledger
+from gateway.dialects import Voice
 from gateway.peer import Gone
 from gateway.uplink import Uplink
 from gateway.writer import InputWriter
@@ -45,6 +47,8 @@ class Mouth:
     """A peer that says what is put into it."""
 
     def __init__(self) -> None:
+        self.voice = Voice(DUPLEX)
+        self.dialect = DUPLEX
         self.queue: asyncio.Queue[str | bytes | Gone] = asyncio.Queue()
 
     async def receive(self) -> str | bytes | Gone:

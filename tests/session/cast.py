@@ -1,4 +1,4 @@
-"""Who appears in the session tests: three models, and short ways to say what callers and models say."""
+"""Who appears in the session tests: five models, and short ways to say what callers and models say."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from duplex_es.model import (
     ModelFinished,
+    ModelHeardTurn,
     ModelInfo,
     ModelProducedAudio,
     ModelSpoke,
@@ -20,7 +21,7 @@ from duplex_es.protocol import (
     mint_item_id,
     mint_response_id,
 )
-from duplex_es.session.inputs import AudioArrived, Input
+from duplex_es.session.inputs import AudioArrived, Input, VadVerdict
 from duplex_es.testing.scenario import Scenario, opened
 
 PATIENT = ModelInfo(
@@ -45,8 +46,32 @@ EAGER = ModelInfo(
 PLAIN = ModelInfo(name="plain", capabilities=Capabilities(supports_session_resume=False))
 """Can neither be interrupted, nor truncated, nor resumed, and hears only audio."""
 
-TURN_BASED = ModelInfo(name="turns", capabilities=Capabilities(implementation_level="serving_session_adapter"))
-"""Does not listen while it speaks."""
+TURN_BASED = ModelInfo(
+    name="turns",
+    capabilities=Capabilities(implementation_level="serving_session_adapter", supports_barge_in=True),
+    takes_text_turns=True,
+    takes_response_options=True,
+    keeps_audio=True,
+)
+"""Does not listen while it speaks, and answers one request after the other."""
+
+NATIVE = ModelInfo(
+    name="native",
+    capabilities=Capabilities(supports_barge_in=True, supports_audio_truncate=True),
+    transcribes=True,
+    takes_text_turns=True,
+    auto_response=True,
+)
+"""Speaks when it likes to, and leaves it to the session what speech over its answers means."""
+
+FAN_OUT = [
+    "conversation.item.added",
+    "conversation.item.created",
+    "input_audio_buffer.committed",
+    "conversation.item.input_audio_transcription.completed",
+    "conversation.item.done",
+]
+"""What a client hears of one committed turn whose words are known."""
 
 HZ = 24_000
 
@@ -64,6 +89,16 @@ def eager(**session: Any) -> Scenario:
 def plain(**session: Any) -> Scenario:
     """A fresh session of the model that can do little."""
     return opened(PLAIN, session)
+
+
+def native(**session: Any) -> Scenario:
+    """A fresh session of the model that speaks when it likes to."""
+    return opened(NATIVE, session)
+
+
+def chat(**session: Any) -> Scenario:
+    """A fresh session of the turn-based model."""
+    return opened(TURN_BASED, session)
 
 
 def response_id(number: int = 1) -> str:
@@ -90,6 +125,28 @@ def append(ms: int = 200, *, rms: float | None = 0.1, **fields: Any) -> AudioArr
 def silence(ms: int = 200, **fields: Any) -> AudioArrived:
     """Caller audio that nobody could hear anything in."""
     return append(ms, rms=0.0, **fields)
+
+
+def detected(
+    ms: int = 200, *, started: bool = False, stopped: bool = False, active: bool = True, **fields: Any
+) -> AudioArrived:
+    """Caller audio with a detector's verdict: by default in the middle of an utterance."""
+    at = {name: fields.pop(name) for name in ("start_ms", "end_ms") if name in fields}
+    vad = VadVerdict(
+        is_speech=active or stopped,
+        speech_active=active and not stopped,
+        speech_started=started,
+        speech_stopped=stopped,
+        probability=0.9 if active else 0.1,
+        **at,
+    )
+    fields.setdefault("audio", bytes(32 * ms))
+    return AudioArrived(command=AppendAudio(**fields), rms=0.1, vad=vad)
+
+
+def heard(transcript: str, *, item: str | None = None, epoch: int = 0) -> ModelHeardTurn:
+    """What the model understood."""
+    return ModelHeardTurn(epoch=epoch, transcript=transcript, item_id=item)
 
 
 def typed(text: str, **fields: Any) -> CreateItem:

@@ -20,6 +20,7 @@ from duplex_es.model import (
     ModelHeardTurn,
     ModelInterrupted,
     ModelListened,
+    ModelPassedOn,
     ModelProducedAudio,
     ModelProducedText,
     ModelSpoke,
@@ -33,17 +34,28 @@ from duplex_es.protocol import (
     decode_command,
 )
 from duplex_es.protocol.commands import AppendAudio
-from duplex_es.session.inputs import AudioArrived, Input, ModelLost, OpenAs, TimerFired, WorkerTookOver
+from duplex_es.session.inputs import (
+    AudioArrived,
+    Input,
+    ModelLost,
+    OpenAs,
+    SpeechReady,
+    TimerFired,
+    VadVerdict,
+    WorkerTookOver,
+)
 from duplex_es.session.state import Session
-from tests.session.cast import EAGER, PATIENT, PLAIN, TURN_BASED
+from tests.session.cast import EAGER, NATIVE, PATIENT, PLAIN, TURN_BASED
 
-MODELS = (PATIENT, EAGER, PLAIN, TURN_BASED)
+MODELS = (PATIENT, EAGER, PLAIN, TURN_BASED, NATIVE)
 SETTINGS: tuple[dict[str, object], ...] = (
     {},
     {"playback_commit_policy": "ack_only"},
     {"modalities": ["text"]},
     {"extra_body": {"auto_response": True}},
     {"extra_body": {"auto_response": False}, "playback_commit_policy": "ack_only"},
+    {"turn_detection": {"type": "server_vad"}},
+    {"turn_detection": {"type": "server_vad"}, "extra_body": {"auto_response": False, "force_listen_count": 3}},
     {"turn_detection": None, "input_audio_format": "g711_ulaw", "idle_timeout_s": 0.5},
     {"modalities": ["audio"], "audio": {"input": {"format": {"type": "audio/pcm", "rate": 24_000}}}},
 )
@@ -174,6 +186,40 @@ def _append(session: Session, a: int, b: int) -> Input:
     return AudioArrived(command=command, rms=(None, 0.0, 0.2)[a % 3])
 
 
+def _overlap(session: Session, a: int, b: int) -> Input:
+    """An append with a wish of its own, told of speech over an answer."""
+    hints: tuple[dict[str, Any], ...] = (
+        {"overlap_action": "barge_in"},
+        {"overlap_action": "listen"},
+        {"overlap_action": "drop"},
+        {"force_barge_in": True},
+        {"force_listen": True},
+        {"transcript": "ok"},
+        {"transcript": "but"},
+        {"duration_ms": 900},
+    )
+    return AudioArrived(
+        command=AppendAudio(audio=bytes(64 * (a % 512 + 1)), **hints[b % 8]), rms=(0.2, 0.0)[a % 4 == 0]
+    )
+
+
+def _detected(session: Session, a: int, b: int) -> Input:
+    """Audio with a detector's verdict: an utterance begins, goes on, ends, or there is none."""
+    begun = session.input.speech_started and not session.input.speech_stopped
+    now_ms = session.input.clock.ms
+    vad = VadVerdict(
+        is_speech=b % 3 > 0,
+        speech_active=begun if b % 3 == 0 else True,
+        speech_started=not begun and b % 3 == 1,
+        speech_stopped=begun and b % 3 == 2,
+        probability=(b % 10) / 10,
+        start_ms=max(0, now_ms - a) if b % 2 else None,
+        end_ms=now_ms + a if b % 2 else None,
+    )
+    command = AppendAudio(audio=bytes(64 * (a + 1)), **({"sample_rate_hz": 24_000} if a % 9 == 0 else {}))
+    return AudioArrived(command=command, rms=0.1, vad=vad)
+
+
 def _ack(session: Session, a: int, b: int) -> Input:
     event: dict[str, Any] = {"type": "playback.ack", "played_ms": b * 25}
     answers = list(session.answers())
@@ -204,8 +250,9 @@ def _epoch(session: Session, b: int) -> int:
 
 def _turn(session: Session, b: int) -> int:
     """Mostly the turn that is being given."""
-    live = session.response
-    now = live.turn if live is not None and live.turn is not None else session.turn_id
+    live, begun = session.response, session.begun
+    now = begun.turn if begun is not None else session.turn_id
+    now = live.turn if live is not None and live.turn is not None else now
     return now if b % 7 else now + b // 7 % 3 - 1
 
 
@@ -214,13 +261,26 @@ def _spoke(session: Session, a: int, b: int) -> Input:
     named = (None, live.id if live else None, session.last_response_id, "resp_other")[a % 4] if a % 5 == 0 else None
     if live is not None and live.requested and a % 3:
         named = live.id
-    after = 1 if live is not None and live.turn is not None else 0
+    after = 1 if session.begun is not None or (live is not None and live.turn is not None) else 0
     return ModelSpoke(epoch=_epoch(session, b), turn=_turn(session, b) + after, response_id=named)
 
 
 def _audio(session: Session, a: int, b: int) -> Input:
     text = WORDS[a % len(WORDS)]
     return ModelProducedAudio(epoch=_epoch(session, b), turn=_turn(session, b), pcm=bytes(480 * (a % 32)), text=text)
+
+
+def _ready(session: Session, a: int, b: int) -> Input:
+    return SpeechReady(
+        epoch=_epoch(session, b),
+        turn=_turn(session, b),
+        samples=240 * (a % 16),
+        model_rate_hz=24_000,
+        audio=bytes(80 * (a % 17)),
+        format="g711_ulaw",
+        rate_hz=8_000,
+        text=WORDS[b % len(WORDS)],
+    )
 
 
 def _text(session: Session, a: int, b: int) -> Input:
@@ -290,6 +350,12 @@ MOVES: dict[str, Callable[[Session, int, int], Input]] = {
     "audio": _audio,
     "text": _text,
     "finish": _finish,
+    "overlap": _overlap,
+    "detected": _detected,
+    "ready": _ready,
+    "passed on": lambda session, a, b: ModelPassedOn(
+        epoch=_epoch(session, b), turn=_turn(session, b), message={"a": a}
+    ),
     "listened": _listened,
     "heard speech": _heard_speech,
     "heard speech end": _heard_speech_end,
@@ -310,7 +376,22 @@ MOVES: dict[str, Callable[[Session, int, int], Input]] = {
 
 USUAL = tuple(name for name in MOVES if name not in ("model lost", "close", "open again", "timer"))
 """Those that do not end the session."""
-OFTEN = ("spoke", "audio", "audio", "audio", "finish", "append", "append", "commit", "create", "ack", "silly", "silly")
+OFTEN = (
+    "overlap",
+    "detected",
+    "spoke",
+    "audio",
+    "audio",
+    "audio",
+    "finish",
+    "append",
+    "append",
+    "commit",
+    "create",
+    "ack",
+    "silly",
+    "silly",
+)
 
 
 def opening(a: int, b: int) -> OpenAs:

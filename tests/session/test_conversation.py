@@ -204,7 +204,7 @@ def test_an_item_has_to_be_named(verb: type[RetrieveItem]) -> None:
 
 
 def test_the_answer_being_given_can_be_cancelled_but_not_deleted() -> None:
-    scenario = patient().given(spoke())
+    scenario = patient().given(spoke(), said("One."))
     scenario.when(DeleteItem(item_id=answer_id())).refuses("bad_event", param="item_id")
     scenario.when(RetrieveItem(item_id=answer_id())).then(ItemRetrieved)
 

@@ -145,7 +145,7 @@ def test_the_end_of_a_socket_that_was_replaced_changes_nothing() -> None:
 
 
 def test_a_session_that_can_be_resumed_goes_on_without_a_socket() -> None:
-    scenario = patient().given(ATTACHED, spoke()).when(SocketDetached(generation=1, reason="lost"))
+    scenario = patient().given(ATTACHED, spoke(), said("Are you ")).when(SocketDetached(generation=1, reason="lost"))
     scenario.then(SocketChanged(generation=1, attached=False)).shows().asks_for()
     scenario.when(said("Still here.")).shows("response.output_audio.delta", "response.output_audio_transcript.delta")
 
@@ -240,7 +240,7 @@ def test_a_lost_model_ends_the_session_with_an_error_and_a_failed_answer() -> No
 
 def test_an_answer_begun_before_the_opening_failed_still_ends() -> None:
     """A worker decides on a batch before it opens the model; what it showed until then must be well-formed."""
-    scenario = patient().given(spoke()).when(ModelLost(code="internal_error", message="x", opening=True))
+    scenario = patient().given(spoke(), said("One")).when(ModelLost(code="internal_error", message="x", opening=True))
     scenario.then(ResponseFinished, SessionRefused)
     assert names(scenario)[-2:] == ["response.done", "rate_limits.updated"]
 

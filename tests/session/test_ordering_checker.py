@@ -34,6 +34,7 @@ def stream() -> list[dict[str, Any]]:
         *answer("One. ", "Two.", turn=2)[:-1],
         CancelResponse(),
         spoke(3, epoch=1),
+        said("Three.", turn=3, epoch=1),
         finished(3, epoch=1),
     ):
         scenario = scenario.when(one)

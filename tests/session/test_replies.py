@@ -9,7 +9,7 @@ import pytest
 from duplex_es.model import Generate, HistoryItem, ModelListened
 from duplex_es.protocol import CancelResponse, CommitInput, CreateResponse, frames
 from duplex_es.session.effects import AskModel
-from duplex_es.session.events import Listened, ResponseFinished, ResponseSpoken, ResponseStarted
+from duplex_es.session.events import AudioProduced, Listened, ResponseFinished, ResponseSpoken, ResponseStarted
 from tests.session.cast import (
     answer,
     answer_id,
@@ -56,8 +56,16 @@ def test_the_announcement_names_the_response_and_echoes_the_clients_metadata() -
 def test_the_answer_to_an_owed_turn_is_the_one_the_model_is_giving_anyway() -> None:
     """A model that answers by itself is not asked a second time; the two requests are one response."""
     scenario = eager().given(append(), CommitInput()).when(CreateResponse()).then(ResponseStarted).asks_for()
-    scenario = scenario.when(spoke()).then(ResponseSpoken(response_id=response_id(), turn=0))
+    scenario = scenario.given(spoke()).when(said("Yes.")).then(
+        ResponseSpoken(response_id=response_id(), turn=0), AudioProduced
+    )
     scenario.when(create()).refuses("response_already_active")
+
+
+def test_a_request_is_for_the_turn_that_the_model_has_begun_already() -> None:
+    eager().given(spoke()).when(CreateResponse()).then(ResponseStarted).asks_for()
+    words = eager().given(spoke(), typed("and this?")).when(CreateResponse()).then(ResponseStarted)
+    words.asks_for(AskModel)
 
 
 def test_two_requests_at_once_are_one_answer_and_one_error_that_names_its_request() -> None:

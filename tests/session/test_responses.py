@@ -11,10 +11,20 @@ from duplex_es.model import (
     ModelHeardTurn,
     ModelInterrupted,
     ModelListened,
+    ModelPassedOn,
     ModelProducedAudio,
     ModelProducedText,
 )
-from duplex_es.protocol import CancelInput, CancelResponse, CommitInput, CommitTurn, CreateResponse, Usage, frames
+from duplex_es.protocol import (
+    CancelInput,
+    CancelResponse,
+    CommitInput,
+    CommitTurn,
+    CreateResponse,
+    TruncateItem,
+    Usage,
+    frames,
+)
 from duplex_es.session.effects import AskModel
 from duplex_es.session.events import (
     AudioProduced,
@@ -23,11 +33,16 @@ from duplex_es.session.events import (
     FunctionCalled,
     FunctionCallMalformed,
     Listened,
+    MessagePassedOn,
+    OverlapDecided,
     ResponseFinished,
     ResponseSpoken,
     ResponseStarted,
     TextProduced,
+    TurnBegun,
+    TurnEndedEmpty,
 )
+from duplex_es.session.inputs import SpeechReady
 from duplex_es.testing.scenario import Scenario
 from tests.session.cast import (
     HZ,
@@ -141,10 +156,101 @@ def test_an_answer_without_words_has_no_transcript_to_be_done() -> None:
     assert types(told)[-7:] == ["response.output_audio_transcript.delta", "response.output_audio.done", *ENDING[2:]]
 
 
-def test_an_empty_turn_ends_without_audio_done() -> None:
-    told = heard(patient(), spoke(), finished())
-    assert types(told) == [*OPENING, "response.speak", *ENDING[2:]]
-    check_order(told).ended()
+def test_a_response_begins_with_the_first_thing_there_is_to_hear_of_it() -> None:
+    scenario = patient().when(spoke()).then(TurnBegun(turn=0)).shows().asks_for()
+    assert scenario.session.response is None
+    scenario = scenario.when(said("Yes."))
+    scenario.then(ResponseStarted, ResponseSpoken(response_id=response_id(), turn=0), AudioProduced)
+    assert names(scenario) == [*OPENING, "response.speak", *PAIR]
+    assert scenario.session.begun is None
+    written = patient(modalities=["text"]).given(spoke()).when(ModelProducedText(epoch=0, turn=0, text="Yes."))
+    written.then(ResponseStarted, ResponseSpoken, TextProduced)
+
+
+def test_an_empty_turn_is_no_response() -> None:
+    scenario = patient().given(spoke()).when(finished()).then(TurnEndedEmpty(turn=0)).shows()
+    assert (scenario.session.turn_id, scenario.session.begun) == (1, None)
+    scenario.when(said("late")).then()
+
+
+def test_an_empty_turn_of_a_model_that_decides_by_itself_is_a_decision_to_listen() -> None:
+    scenario = eager().given(append(), CommitInput(), spoke()).when(finished())
+    scenario.then(TurnEndedEmpty(turn=0), Listened(reason="model_turn_completed_without_output"))
+    scenario.shows("response.listen")
+    assert scenario.session.owed is None
+
+
+def test_a_turn_in_which_a_function_was_called_is_not_called_empty() -> None:
+    eager().given(spoke(), CALL).when(finished()).then(TurnEndedEmpty).shows()
+
+
+def test_an_announced_response_whose_turn_is_empty_ends_by_listening() -> None:
+    scenario = patient().given(append(), CommitTurn(), spoke()).when(finished())
+    reason = "model_turn_completed_without_output"
+    scenario.then(TurnEndedEmpty, Listened(reason=reason, response_id=response_id()), ResponseFinished)
+    assert names(scenario) == ["response.listen", *ENDING[2:]]
+    assert done(scenario).response.metadata["committed"] is False  # type: ignore[index]
+    assert scenario.session.turn_id == 1
+
+
+def test_an_empty_turn_does_not_end_a_request_that_it_does_not_answer() -> None:
+    scenario = eager().given(typed("hi"), CreateResponse(), spoke()).when(finished())
+    scenario.then(TurnEndedEmpty, Listened(reason="model_turn_completed_without_output"))
+    scenario.given(spoke(1, response_id=response_id())).when(finished(1)).then(
+        TurnEndedEmpty, Listened, ResponseFinished
+    )
+
+
+def test_a_turn_that_fails_before_it_is_heard_is_told_and_over() -> None:
+    scenario = patient().given(spoke()).when(ModelFailed(epoch=0, code="response_error", message="x"))
+    scenario.then(CommandRejected, TurnEndedEmpty).shows("error")
+
+
+def test_an_interruption_ends_a_turn_that_was_not_heard_yet() -> None:
+    scenario = patient().given(spoke()).when(CancelInput()).then(EpochAdvanced)
+    assert scenario.session.begun is None
+    scenario.when(said("late")).then()
+
+
+def test_of_an_answer_the_client_has_cut_nothing_more_is_heard() -> None:
+    cut = patient().given(spoke(), said("One, "), TruncateItem(item_id=answer_id(), audio_end_ms=500))
+    cut.when(said("two.")).then()
+    cut.when(ModelProducedText(epoch=0, turn=0, text="two")).then()
+    assert done(cut.when(finished())).response.status == "completed"
+
+
+def test_sound_in_the_clients_own_format_is_sent_as_it_is_and_counted_as_the_models() -> None:
+    ready = SpeechReady(
+        epoch=0,
+        turn=0,
+        samples=HZ,
+        model_rate_hz=HZ,
+        audio=b"\x7f" * 8_000,
+        format="g711_ulaw",
+        rate_hz=8_000,
+        text="One second.",
+    )
+    scenario = patient().given(spoke()).when(ready).then(ResponseStarted, ResponseSpoken, AudioProduced)
+    delta = scenario.frames[-2]
+    assert isinstance(delta, frames.ResponseOutputAudioDelta)
+    assert (delta.delta, delta.format, delta.sample_rate_hz) == (b"\x7f" * 8_000, "g711_ulaw", 8_000)
+    assert scenario.session.items[-1].ledger.generated_ms == 1_000
+    rest = SpeechReady(
+        epoch=0, turn=0, samples=0, model_rate_hz=HZ, audio=b"\x7f" * 9, format="g711_ulaw", rate_hz=8_000
+    )
+    scenario = scenario.when(rest).then(AudioProduced)
+    assert scenario.session.items[-1].ledger.generated_ms == 1_000
+    nothing = SpeechReady(epoch=0, turn=0, samples=0, model_rate_hz=HZ, audio=b"", format="g711_ulaw", rate_hz=8_000)
+    scenario.when(nothing).then()
+
+
+def test_what_a_models_server_says_beside_its_answer_is_passed_on() -> None:
+    passed = ModelPassedOn(epoch=0, turn=0, message={"object": "x"})
+    scenario = patient().when(passed).then(MessagePassedOn(message={"object": "x"}))
+    scenario.shows(frames.ResponseMessage(message={"object": "x"}))
+    scenario = patient().given(spoke(), said("One.")).when(passed)
+    scenario.shows(frames.ResponseMessage(response_id=response_id(), message={"object": "x"}))
+    patient().given(CancelInput()).when(passed).then()
 
 
 def test_a_completed_answer_reports_itself_whole() -> None:
@@ -233,26 +339,28 @@ def test_empty_text_is_nothing() -> None:
 
 
 def test_the_model_takes_up_the_response_that_was_announced_for_it() -> None:
-    scenario = patient().given(append(), CommitTurn()).when(spoke())
-    scenario.then(ResponseSpoken(response_id=response_id(), turn=0)).shows("response.speak")
-    assert types(heard(scenario, said("Yes."), finished())) == [*PAIR, *ENDING]
+    scenario = patient().given(append(), CommitTurn(), spoke()).when(said("Yes."))
+    scenario.then(ResponseSpoken(response_id=response_id(), turn=0), AudioProduced).shows("response.speak", *PAIR)
+    assert types(heard(scenario, finished())) == ENDING
 
 
 def test_the_model_says_once_that_it_speaks() -> None:
     patient().given(spoke()).when(spoke()).then()
+    patient().given(spoke(), said("One.")).when(spoke()).then()
 
 
 def test_a_later_turn_of_the_model_ends_the_open_answer_first() -> None:
     scenario = patient().given(spoke(), said("One.")).when(spoke(1))
-    scenario.then(ResponseFinished, ResponseStarted, ResponseSpoken)
-    assert names(scenario) == [*ENDING, *OPENING, "response.speak"]
+    scenario.then(ResponseFinished, TurnBegun(turn=1))
+    assert names(scenario) == ENDING
     assert done(scenario).response.status == "completed"
+    scenario.when(said("Two.", turn=1)).then(ResponseStarted, ResponseSpoken, AudioProduced)
 
 
 @pytest.mark.parametrize("named", [None, response_id(), "resp_of_an_earlier_request"])
 def test_whatever_the_model_says_is_heard_as_the_announced_response(named: str | None) -> None:
-    scenario = patient().given(typed("hi"), CreateResponse())
-    scenario.when(spoke(response_id=named)).then(ResponseSpoken(response_id=response_id(), turn=0))
+    scenario = patient().given(typed("hi"), CreateResponse(), spoke(response_id=named))
+    scenario.when(said("Yes.")).then(ResponseSpoken(response_id=response_id(), turn=0), AudioProduced)
 
 
 @pytest.mark.parametrize(
@@ -319,8 +427,8 @@ def test_listening_while_it_speaks_ends_nothing() -> None:
 
 def test_a_model_that_cuts_itself_is_cancelled_once_and_not_told_of_it() -> None:
     scenario = eager().given(spoke(), said("It is ")).when(ModelInterrupted(epoch=0, turn=0))
-    scenario.then(ResponseFinished).asks_for()
-    assert names(scenario) == ENDING
+    scenario.then(OverlapDecided, ResponseFinished).asks_for()
+    assert names(scenario) == ["overlap.decision", *ENDING]
     response = done(scenario).response
     assert response.status == "cancelled"
     assert response.status_details.reason == "barge_in"  # type: ignore[union-attr]
@@ -332,9 +440,9 @@ def test_a_model_that_cuts_itself_is_cancelled_once_and_not_told_of_it() -> None
 def test_the_epoch_follows_a_model_that_cut_an_answer_nobody_knew_of() -> None:
     scenario = eager().when(ModelInterrupted(epoch=0, turn=4)).then(EpochAdvanced(epoch=1, cleared_input=False))
     scenario.shows()
-    scenario.when(spoke(5, epoch=1)).then(ResponseStarted, ResponseSpoken)
+    scenario.given(spoke(5, epoch=1)).when(said(turn=5, epoch=1)).then(ResponseStarted, ResponseSpoken, AudioProduced)
     announced = eager().given(typed("hi"), CreateResponse())
-    announced.when(ModelInterrupted(epoch=0, turn=4)).then(ResponseFinished)
+    announced.when(ModelInterrupted(epoch=0, turn=4)).then(OverlapDecided, ResponseFinished)
 
 
 def test_a_failed_answer_is_told_and_ended() -> None:
@@ -348,7 +456,7 @@ def test_a_failed_answer_is_told_and_ended() -> None:
     response = done(scenario).response
     assert (response.status, response.status_details.reason) == ("failed", "runtime_append_failed")  # type: ignore[union-attr]
     assert not scenario.session.items[-1].remembered
-    scenario.when(spoke(1)).then(ResponseStarted, ResponseSpoken)
+    scenario.given(spoke(1)).when(said(turn=1)).then(ResponseStarted, ResponseSpoken, AudioProduced)
 
 
 def test_a_failure_outside_an_answer_is_told_too_and_in_the_tables_words() -> None:
@@ -430,6 +538,6 @@ def test_a_request_that_was_cancelled_while_it_waited_is_never_made() -> None:
 
 
 def test_text_of_two_kinds_is_one_fact_each() -> None:
-    patient().given(spoke()).when(ModelProducedText(epoch=0, turn=0, text="a")).then(
+    patient().given(spoke(), said("One.")).when(ModelProducedText(epoch=0, turn=0, text="a")).then(
         TextProduced(response_id=response_id(), text="a")
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from duplex_es.model import ModelFinished, ModelInfo, ModelSpoke
+from duplex_es.model import ModelFinished, ModelInfo, ModelProducedAudio, ModelSpoke
 from duplex_es.protocol import CancelResponse, Capabilities, Heartbeat, frames
 from duplex_es.session.events import HeartbeatAnswered, ResponseFinished
 from duplex_es.session.state import Session
@@ -34,7 +34,7 @@ def test_the_past_may_be_told_as_facts_or_as_what_was_said() -> None:
 
 
 def test_a_scenario_is_a_value_many_tests_may_start_from() -> None:
-    speaking = opened(INFO).given(ModelSpoke(epoch=0, turn=0))
+    speaking = opened(INFO).given(ModelSpoke(epoch=0, turn=0), ModelProducedAudio(epoch=0, turn=0, pcm=bytes(480)))
     speaking.when(CancelResponse()).then(ResponseFinished)
     speaking.when(ModelFinished(epoch=0, turn=0)).then(ResponseFinished)
     assert speaking.session.response is not None

@@ -58,7 +58,7 @@ def test_a_fact_asks_for_effects_only_when_it_is_new() -> None:
 
 
 def test_frames_can_be_made_again_with_and_without_their_sound() -> None:
-    session = patient().given(spoke()).session
+    session = patient().given(spoke(), said("Oh. ")).session
     decision = step(session, said("Hello.", 100), 0)
     after, again = reproject(decision.facts, session, bytes(4_800))
     assert (after, tuple(again)) == (decision.session, decision.frames)
@@ -68,7 +68,7 @@ def test_frames_can_be_made_again_with_and_without_their_sound() -> None:
 
 
 def test_the_sound_of_a_delta_is_that_of_its_signal() -> None:
-    decision = step(patient().given(spoke()).session, said("Hello.", 100), 0)
+    decision = step(patient().given(spoke(), said("Oh. ")).session, said("Hello.", 100), 0)
     assert decision.frames[0].delta == bytes(4_800)  # type: ignore[union-attr]
     later = step(decision.session, Heartbeat(), 0)
     assert all(not hasattr(frame, "delta") for frame in later.frames)
@@ -127,8 +127,11 @@ def test_facts_without_frames_are_known_ones() -> None:
         "SocketChanged",
         "EventsAcknowledged",
         "AudioAppended",
-        "SilenceCommitted",
+        "TextAppended",
+        "TurnPromoted",
         "WorkerChanged",
+        "TurnBegun",
+        "TurnEndedEmpty",
     }
 
 

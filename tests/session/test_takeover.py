@@ -26,7 +26,7 @@ TOOK = WorkerTookOver(2)
 def test_an_idle_session_goes_on_as_if_nothing_had_happened() -> None:
     scenario = patient().given(typed("hi"), *answer("Hello.")).when(TOOK)
     scenario.then(WorkerChanged(fence=2)).shows().asks_for()
-    scenario.when(spoke(1)).then(ResponseStarted, object)
+    scenario.given(spoke(1)).when(said("Yes.", turn=1)).then(ResponseStarted, object, object)
 
 
 def test_an_answer_that_was_being_given_ends_as_failed() -> None:
@@ -56,7 +56,8 @@ def test_an_answer_that_was_owed_is_asked_for_again_from_the_words() -> None:
     assert isinstance(ask, AskModel)
     assert isinstance(ask.request, Generate)
     assert [entry.text for entry in ask.request.history] == ["what time is it"]
-    scenario.when(spoke(response_id=response_id())).shows("response.speak")
+    scenario = scenario.given(spoke(response_id=response_id())).when(said("Two."))
+    assert names(scenario)[0] == "response.speak"
 
 
 @pytest.mark.parametrize(

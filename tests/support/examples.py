@@ -21,10 +21,13 @@ ELIDED = "…"
 """Marks a text that was shortened in print: only its type counts."""
 
 VOCABULARY = frozenset(
-    "type object role status format reason action policy state turn_state code param url backend "
-    "overlap_policy playback_commit_policy implementation_level response_format input_audio_format output_audio_format "
-    "content_index output_index truncate history_committed model_speak end_of_turn buffer_audio defer_runtime_append "
-    "force_listen response_create_deferred".split()
+    {
+        *("type", "object", "role", "status", "format", "reason", "action", "policy", "state", "turn_state", "code"),
+        *("param", "url", "backend", "overlap_policy", "playback_commit_policy", "implementation_level"),
+        *("response_format", "input_audio_format", "output_audio_format", "content_index", "output_index", "truncate"),
+        *("history_committed", "model_speak", "end_of_turn", "buffer_audio", "defer_runtime_append", "force_listen"),
+        "response_create_deferred",
+    }
 )
 """Keys whose values are words of the API: a live frame has the very same ones."""
 
@@ -44,7 +47,7 @@ SERVER = numbered("server")
 
 
 def said(name: str, number: int = 1, /, **changes: Any) -> Wire:
-    """A client example with some top-level fields changed, ready to send. Raises: KeyError for one that is not there."""
+    """A client example with some top-level fields changed, ready to send. Raises: KeyError if there is none."""
     return {**CLIENT[name, number], **changes}
 
 

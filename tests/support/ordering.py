@@ -165,6 +165,8 @@ class ResponseOrderChecker:
                 answer.spoke = True
             case "response.listen":
                 answer.listened = True
+            case "response.message":
+                pass
             case "response.output_audio.delta":
                 self._hold(answer.parts.get(wire["content_index"]) == "audio", "audio streams into an open part")
                 answer.unpaired = True

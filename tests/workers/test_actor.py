@@ -691,7 +691,7 @@ async def test_a_silent_append_is_not_taken_for_speech(log: HinderedLog) -> None
     await caller.say(CommitInput())
     await caller.hears("response.listen")
     assert caller.heard("input_audio_buffer.speech_started") == []
-    assert caller.heard("input_audio_buffer.committed") == []
+    assert caller.heard("conversation.item.created") == []
     await running.die()
 
 

@@ -360,3 +360,17 @@ async def test_the_card_describes_the_model_well_enough_to_open_sessions_by_it(l
         await until(lambda: bool(log._cards))
         (card,) = await log.fleet()
         assert msgspec.msgpack.decode(card.models["echo"], type=ModelInfo) == model.info
+
+
+async def test_the_card_shows_at_once_that_a_slot_was_taken_and_that_it_is_free_again(
+    log: HinderedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_module, "RENEW_EVERY_S", 600.0)
+    async with serving(log, scripted(), slots=3) as host:
+        await until(lambda: host.ready)
+        caller = await Caller.open(log, "scripted")
+        await caller.answer()
+        await until(lambda: [card.used for _, card in log._cards.values()] == [1])
+        await caller.say(CloseSession())
+        await caller.ends("session_close")
+        await until(lambda: [card.used for _, card in log._cards.values()] == [0])

@@ -44,17 +44,17 @@ def held(journal: Journal) -> list[Fact]:
 
 def test_a_silent_fact_makes_no_record_and_rides_on_the_next() -> None:
     journal = Journal(4, AT)
-    assert journal.take_in(decision(ATTACHED), AT, NOW_MS) == []
-    made = journal.take_in(decision(HeartbeatAnswered(), frames=(HEARTBEAT,)), EntryId(1, 9), NOW_MS)
+    assert journal.take_in([decision(ATTACHED)], AT, NOW_MS) == []
+    made = journal.take_in([decision(HeartbeatAnswered(), frames=(HEARTBEAT,))], EntryId(1, 9), NOW_MS)
     assert [facts_of(record) for record in made] == [[ATTACHED, HeartbeatAnswered()]]
     assert journal.seq == 5
-    assert journal.take_in(decision(HeartbeatAnswered(), frames=(HEARTBEAT,)), AT, NOW_MS) != []
+    assert journal.take_in([decision(HeartbeatAnswered(), frames=(HEARTBEAT,))], AT, NOW_MS) != []
     assert held(journal) == []
 
 
 def test_a_decision_counts_its_records_down_and_gives_the_facts_to_the_first() -> None:
     journal = Journal(0, AT)
-    made = journal.take_in(decision(HeartbeatAnswered(), frames=(HEARTBEAT,) * 3), AT, NOW_MS)
+    made = journal.take_in([decision(HeartbeatAnswered(), frames=(HEARTBEAT,) * 3)], AT, NOW_MS)
     bodies = [msgpack.unpackb(record.body) for record in made]
     assert [body["more"] for body in bodies] == [2, 1, 0]
     assert ["facts" in body for body in bodies] == [True, False, False]
@@ -75,7 +75,7 @@ def test_the_sound_of_a_delta_lies_beside_its_record() -> None:
 def test_appends_in_a_row_become_one_fact() -> None:
     journal = Journal(0, AT)
     for _ in range(3_000):
-        journal.take_in(decision(SECOND), AT, NOW_MS)
+        journal.take_in([decision(SECOND)], AT, NOW_MS)
     assert held(journal) == [AudioAppended(samples=3_000 * 320, rate_hz=16_000)]
 
 
@@ -89,56 +89,56 @@ def test_appends_in_a_row_become_one_fact() -> None:
 )
 def test_appends_that_mean_something_else_stay_apart(later: Fact) -> None:
     journal = Journal(0, AT)
-    journal.take_in(decision(SECOND), AT, NOW_MS)
-    journal.take_in(decision(later), AT, NOW_MS)
+    journal.take_in([decision(SECOND)], AT, NOW_MS)
+    journal.take_in([decision(later)], AT, NOW_MS)
     assert held(journal) == [SECOND, later]
 
 
 def test_a_fact_between_two_appends_keeps_them_apart() -> None:
     journal = Journal(0, AT)
     for fact in (SECOND, ATTACHED, SECOND):
-        journal.take_in(decision(fact), AT, NOW_MS)
+        journal.take_in([decision(fact)], AT, NOW_MS)
     assert held(journal) == [SECOND, ATTACHED, SECOND]
 
 
 def test_a_checkpoint_is_due_a_while_after_the_first_thing_that_no_record_holds() -> None:
     journal = Journal(0, AT)
     assert journal.checkpoint_due_ms(1_000) is None
-    journal.take_in(decision(ATTACHED), AT, NOW_MS)
-    journal.take_in(decision(SECOND), AT, NOW_MS + 900)
+    journal.take_in([decision(ATTACHED)], AT, NOW_MS)
+    journal.take_in([decision(SECOND)], AT, NOW_MS + 900)
     assert journal.checkpoint_due_ms(1_000) == NOW_MS + 1_000
 
 
 def test_an_input_that_came_to_nothing_is_due_for_a_checkpoint_too() -> None:
     journal = Journal(0, AT)
-    journal.take_in(decision(), EntryId(1, 8), NOW_MS)
+    journal.take_in([decision()], EntryId(1, 8), NOW_MS)
     assert journal.checkpoint_due_ms(1_000) == NOW_MS + 1_000
     assert msgspec.msgpack.decode(journal.checkpoint(), type=Checkpoint).consumed == "1-8"
 
 
 def test_a_signal_that_came_to_nothing_is_not() -> None:
     journal = Journal(0, AT)
-    journal.take_in(decision(), AT, NOW_MS)
+    journal.take_in([decision()], AT, NOW_MS)
     assert journal.checkpoint_due_ms(1_000) is None
 
 
 def test_a_record_or_a_checkpoint_makes_nothing_due_any_more() -> None:
     for save in (
         lambda journal: journal.checkpoint(),
-        lambda journal: journal.take_in(decision(HeartbeatAnswered(), frames=(HEARTBEAT,)), AT, NOW_MS),
+        lambda journal: journal.take_in([decision(HeartbeatAnswered(), frames=(HEARTBEAT,))], AT, NOW_MS),
     ):
         journal = Journal(0, AT)
-        journal.take_in(decision(ATTACHED), AT, NOW_MS)
+        journal.take_in([decision(ATTACHED)], AT, NOW_MS)
         save(journal)
         assert journal.checkpoint_due_ms(1_000) is None
 
 
 def test_a_checkpoint_keeps_the_facts_held_until_a_record_takes_them() -> None:
     journal = Journal(12, AT)
-    journal.take_in(decision(ATTACHED), AT, NOW_MS)
+    journal.take_in([decision(ATTACHED)], AT, NOW_MS)
     assert held(journal) == [ATTACHED]
     assert held(journal) == [ATTACHED]
-    (record,) = journal.take_in(decision(HeartbeatAnswered(), frames=(HEARTBEAT,)), AT, NOW_MS)
+    (record,) = journal.take_in([decision(HeartbeatAnswered(), frames=(HEARTBEAT,))], AT, NOW_MS)
     assert facts_of(record) == [ATTACHED, HeartbeatAnswered()]
     assert held(journal) == []
 
@@ -155,3 +155,15 @@ def test_a_refusal_is_a_record_like_any_other() -> None:
     (record,) = records([rejected], [frame], AT, NOW_MS)
     assert facts_of(record) == [rejected]
     assert msgpack.unpackb(record.body)["frame"]["type"] == "error"
+
+
+def test_several_decisions_are_written_as_one() -> None:
+    journal = Journal(4, AT)
+    made = journal.take_in(
+        [decision(ATTACHED), decision(HeartbeatAnswered(), frames=(HEARTBEAT,)), decision(frames=(HEARTBEAT,))],
+        EntryId(1, 9),
+        NOW_MS,
+    )
+    assert [msgpack.unpackb(record.body)["more"] for record in made] == [1, 0]
+    assert [facts_of(record) for record in made] == [[ATTACHED, HeartbeatAnswered()], []]
+    assert journal.seq == 6

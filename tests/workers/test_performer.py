@@ -22,6 +22,7 @@ from duplex_es.protocol.records import unpack_opening
 from duplex_es.session.effects import AcknowledgeLog, AnswerOpening, AskModel, Effect, EndSession, FeedAppended
 from duplex_es.session.state import Clock, Input, Session, Settings
 from tests.support.calls import Caller, SpiedModel
+from workers.detector import Detectors
 from workers.journal import Journal
 from workers.listener import Heard
 from workers.models.scripted import ScriptedModel
@@ -42,7 +43,7 @@ class Scene:
         self.log = log
         self.model = SpiedModel(ScriptedModel({"lead_ms": "none"}))
         self.emitted: list[Signal] = []
-        self.performer = Performer(log, claim, self.model, self.emitted.append)
+        self.performer = Performer(log, claim, self.model, self.emitted.append, Detectors())
         self.journal = Journal(0, START)
 
     @classmethod

@@ -83,10 +83,10 @@ def live(monkeypatch: pytest.MonkeyPatch) -> dict[int, Session]:
     seen: dict[int, Session] = {}
     take_in = Journal.take_in
 
-    def noting(journal: Journal, decision: Decision, consumed: EntryId, now_ms: int) -> list[Record]:
-        made = take_in(journal, decision, consumed, now_ms)
+    def noting(journal: Journal, decisions: list[Decision], consumed: EntryId, now_ms: int) -> list[Record]:
+        made = take_in(journal, decisions, consumed, now_ms)
         if made:
-            seen[journal.seq] = decision.session
+            seen[journal.seq] = decisions[-1].session
         return made
 
     monkeypatch.setattr(Journal, "take_in", noting)
@@ -233,7 +233,9 @@ SOUND = AudioAppended(samples=1_600, rate_hz=16_000)
 
 async def test_a_session_that_nobody_served_yet_is_new() -> None:
     stored = await Stored.new()
-    assert await stored.recover() == Recovered(Session(), 0, START)
+    recovered = await stored.recover()
+    assert (recovered.session, recovered.seq, recovered.consumed) == (Session(), 0, START)
+    assert (recovered.pending, recovered.unfinished, recovered.end, recovered.marks) == ((), (), None, ())
 
 
 async def test_a_checkpoint_of_the_last_seq_brings_its_facts_and_its_position() -> None:

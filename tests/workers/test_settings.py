@@ -22,6 +22,7 @@ SAMPLES = {
     "health_host": ("0.0.0.0", "127.0.0.2"),
     "health_port": ("8101", "8102"),
     "drain_s": ("1.5", "2.5"),
+    "audio_retention_s": ("0", "3600"),
     "log_level": ("debug", "error"),
     "log_format": ("json", "text"),
 }

@@ -97,8 +97,8 @@ def _audio(before: Session, fact: events.AudioProduced, after: Session, audio: b
         frames.ResponseOutputAudioDelta(
             **place,
             delta=audio,
-            format="pcm16",
-            sample_rate_hz=fact.rate_hz,
+            format=fact.format,
+            sample_rate_hz=fact.rate_hz if fact.sent_rate_hz is None else fact.sent_rate_hz,
             metadata=metadata,
         ),
         frames.ResponseOutputAudioTranscriptDelta(**place, delta=fact.text),
@@ -256,6 +256,11 @@ def _malformed(before: Session, fact: events.FunctionCallMalformed, after: Sessi
     return [frames.DuplexFunctionCallDone(event=event)]
 
 
+def _passed_on(before: Session, fact: events.MessagePassedOn, after: Session, audio: bytes) -> list[Frame]:
+    response_id = UNSET if fact.response_id is None else fact.response_id
+    return [frames.ResponseMessage(response_id=response_id, message=fact.message)]
+
+
 Rows = Mapping[type[events.Fact], Callable[[Session, Any, Session, bytes], list[Frame]]]
 
 STARTS: Rows = {events.ResponseStarted: _started, events.ResponseSpoken: _spoken}
@@ -264,4 +269,5 @@ FINISHES: Rows = {
     events.ResponseFinished: _finished,
     events.FunctionCalled: _function_called,
     events.FunctionCallMalformed: _malformed,
+    events.MessagePassedOn: _passed_on,
 }

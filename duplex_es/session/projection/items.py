@@ -42,7 +42,7 @@ def wire_item(item: Item) -> WireItem:
 def content(item: Item) -> list[ContentPart]:
     """The content parts of a message; empty for an answer that has not said anything yet."""
     if item.response_id is None:
-        return [_written(item)]
+        return _given(item)
     parts: list[ContentPart] = []
     transcript = shown_transcript(item)
     if item.part == "audio" and (item.ledger.generated_ms > 0 or item.transcript):
@@ -59,10 +59,12 @@ def content(item: Item) -> list[ContentPart]:
     return parts
 
 
-def _written(item: Item) -> ContentPart:
-    if item.part == "audio":
-        return ContentPart(type="input_audio", transcript=item.transcript)
-    return ContentPart(type="output_text" if item.role == "assistant" else "input_text", text=item.text)
+def _given(item: Item) -> list[ContentPart]:
+    """What a caller said or a client wrote: its words, then its sound."""
+    if item.part != "audio":
+        return [ContentPart(type="output_text" if item.role == "assistant" else "input_text", text=item.text)]
+    written = [ContentPart(type="input_text", text=item.text)] if item.text else []
+    return [*written, ContentPart(type="input_audio", transcript=item.transcript)]
 
 
 def shown_transcript(item: Item) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from ...protocol import ERRORS, ErrorBody, Frame, frames
+from ...protocol import ERRORS, ErrorBody, Frame, Usage, frames
 from .. import events
 from ..state import Item, Session
 from .answers import FINISHES, PRODUCES, STARTS
@@ -74,11 +74,13 @@ def _speech_stopped(before: Session, fact: events.SpeechStopped, after: Session,
     return [frames.InputAudioBufferSpeechStopped(audio_end_ms=fact.end_ms, item_id=fact.item_id)]
 
 
-_MESSAGE: dict[str, object] = {
-    "role": "user",
-    "content": [{"type": "audio_url", "audio_url": {"url": "native-duplex:input-audio"}}],
-}
-"""A committed utterance as the runtime names it; the audio itself is a reference."""
+def _message(after: Session, fact: events.InputCommitted) -> dict[str, object]:
+    """A committed turn as the runtime names it; the audio itself is a reference."""
+    content: list[dict[str, object]] = [{"type": "text", "text": fact.text}] if fact.text else []
+    if fact.has_audio:
+        lane = "chat" if after.is_chat_lane else "native-duplex"
+        content.append({"type": "audio_url", "audio_url": {"url": f"{lane}:input-audio"}})
+    return {"role": "user", "content": content}
 
 
 def _committed(before: Session, fact: events.InputCommitted, after: Session, audio: bytes) -> list[Frame]:
@@ -90,27 +92,84 @@ def _committed(before: Session, fact: events.InputCommitted, after: Session, aud
         turn_id=fact.turn_id,
         epoch=after.epoch,
         history_len=after.history_len,
-        message=_MESSAGE,
-        native_audio=True,
+        message=_message(after, fact),
+        native_audio=UNSET if after.is_chat_lane else True,
         transcript=item.transcript or UNSET,
         realtime_item_id=item.id,
         item_id=item.id,
+        overlap_deferred=fact.overlap_deferred or UNSET,
         response_create_deferred=fact.deferred or UNSET,
     )
-    place, wire = item.previous_item_id, wire_item(item)
-    made: list[Frame] = [
+    place = item.previous_item_id
+    made = [] if fact.announced else _announced(item)
+    made.append(frames.InputAudioBufferCommitted(previous_item_id=place, item_id=item.id, event=event))
+    return made if item.transcribing else [*made, *_transcribed_item(after, item)]
+
+
+def _announced(item: Item) -> list[Frame]:
+    """The item enters the conversation, under both names."""
+    wire, place = wire_item(item), item.previous_item_id
+    return [
         frames.ConversationItemAdded(previous_item_id=place, item=wire),
         frames.ConversationItemCreated(previous_item_id=place, item=wire),
-        frames.InputAudioBufferCommitted(previous_item_id=place, item_id=item.id, event=event),
     ]
-    return made if item.transcribing else [*made, *_transcribed_item(after, item)]
+
+
+def _silence(before: Session, fact: events.SilenceCommitted, after: Session, audio: bytes) -> list[Frame]:
+    """A commit without an item; it names the one it would have become."""
+    if fact.item_id is None:
+        return []
+    event = frames.InputCommitted(
+        session_id=after.id,
+        turn_id=after.turn_id,
+        epoch=after.epoch,
+        history_len=after.history_len,
+        realtime_item_id=fact.item_id,
+        item_id=fact.item_id,
+        empty=True,
+        is_speech=False,
+        no_response=True,
+        overlap_ack=fact.overlap_ack or UNSET,
+    )
+    return [frames.InputAudioBufferCommitted(previous_item_id=after.last_item_id, item_id=fact.item_id, event=event)]
+
+
+def _overlap(before: Session, fact: events.OverlapDecided, after: Session, audio: bytes) -> list[Frame]:
+    """The details twice: at the top under the names of the API, and as the runtime names them."""
+    known = {
+        "buffer_audio": fact.buffer_audio,
+        "defer_runtime_append": fact.defer_runtime_append,
+        "force_listen": fact.force_listen,
+        "cancel_reason": fact.cancel_reason,
+        "preserve_realtime_input": fact.preserve_realtime_input,
+    }
+    details: dict[str, Any] = {key: value for key, value in known.items() if value is not None}
+    metadata: dict[str, object] = {"overlap_speech_ms": fact.overlap_ms, **details}
+    if fact.duration_ms is not None:
+        metadata["duration_ms"] = fact.duration_ms
+    return [
+        frames.OverlapDecision(
+            session_id=after.id,
+            epoch=before.epoch,
+            policy=fact.policy,
+            action=fact.action,
+            reason=fact.reason,
+            overlap_ms=fact.overlap_ms,
+            metadata=metadata,
+            **details,
+        )
+    ]
 
 
 def _transcribed_item(after: Session, item: Item) -> list[Frame]:
     made: list[Frame] = []
     if item.transcript:
+        usage = Usage(type="duration", seconds=item.audio_ms / 1000) if item.audio_ms else UNSET
+        index = 1 if item.text else 0
         made.append(
-            frames.ConversationItemInputAudioTranscriptionCompleted(item_id=item.id, transcript=item.transcript)
+            frames.ConversationItemInputAudioTranscriptionCompleted(
+                item_id=item.id, content_index=index, transcript=item.transcript, usage=usage
+            )
         )
     return [*made, frames.ConversationItemDone(previous_item_id=item.previous_item_id, item=wire_item(item))]
 
@@ -238,6 +297,8 @@ PROJECTORS: Mapping[type[events.Fact], Projector] = {
     events.InputCommitted: _committed,
     events.InputTranscribed: _transcribed,
     events.CommitRepeated: _repeated,
+    events.SilenceCommitted: _silence,
+    events.OverlapDecided: _overlap,
     events.InputCleared: _input_cleared,
     events.EpochAdvanced: _epoch,
     events.OutputCleared: _output_cleared,

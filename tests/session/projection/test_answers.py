@@ -36,8 +36,8 @@ def test_the_announcement_says_where_in_the_session_it_is() -> None:
 
 
 def test_the_decision_to_speak_is_not_told_of_a_written_answer() -> None:
-    assert "response.speak" not in names(patient(modalities=["text"]).when(spoke()))
-    speak = patient().when(spoke()).frames[-1]
+    assert "response.speak" not in names(patient(modalities=["text"]).given(spoke()).when(said("One.")))
+    speak = patient().given(spoke()).when(said("One.")).frames[-3]
     assert isinstance(speak, frames.ResponseSpeak)
     assert speak.metadata == frames.OutputMetadata(session_id="s1", epoch=0, model_speak=True)
 
@@ -50,29 +50,29 @@ def test_a_silent_piece_has_no_mark() -> None:
 
 
 def test_a_part_is_opened_by_the_first_piece_of_its_kind_only() -> None:
-    scenario = patient().given(spoke()).when(ModelProducedText(epoch=0, turn=0, text="a"))
+    scenario = patient().given(spoke(), said("One.")).when(ModelProducedText(epoch=0, turn=0, text="a"))
     assert names(scenario) == ["response.content_part.added", "response.output_text.delta"]
     assert names(scenario.when(ModelProducedText(epoch=0, turn=0, text="b"))) == ["response.output_text.delta"]
 
 
 def test_a_response_without_token_counts_shows_no_usage() -> None:
-    done = patient().given(spoke()).when(finished()).frames[-2]
+    done = patient().given(spoke(), said("One.")).when(finished()).frames[-2]
     assert isinstance(done, frames.ResponseDone)
     assert not hasattr(done.response.usage, "total_tokens")
-    partly = patient().given(spoke()).when(finished(output_tokens=7)).frames[-2]
+    partly = patient().given(spoke(), said("One.")).when(finished(output_tokens=7)).frames[-2]
     assert isinstance(partly, frames.ResponseDone)
     assert partly.response.usage.total_tokens == 7  # type: ignore[union-attr]
 
 
 def test_an_ending_names_its_reason_in_two_words() -> None:
-    done = patient().given(spoke()).when(CancelResponse()).frames[-2]
+    done = patient().given(spoke(), said("One.")).when(CancelResponse()).frames[-2]
     assert isinstance(done, frames.ResponseDone)
     assert done.response.status_details == StatusDetails(type="cancelled", reason="client_cancelled")
     assert done.response.output[0].status == "cancelled"  # type: ignore[index]
 
 
 def test_facts_of_another_response_than_the_open_one_show_nothing() -> None:
-    session = patient().given(spoke()).session
+    session = patient().given(spoke(), said("One.")).session
     idle = patient().session
     for rows, fact in (
         (STARTS, ResponseStarted(response_id="resp_x")),

@@ -28,27 +28,30 @@ from duplex_es.model import (
 )
 
 from ..agenda import Agenda
-from ..floor import DEFAULT_LEAD_MS, Answer, Floor
-from ..pcm import samples_in, tone
+from ..floor import Answer, AnswerCut, Floor
+from ..pcm import ms_in, samples_in, tone
+from ..units import Units, UnitShape
 from .script import Step
 
-RATE_HZ = 24_000
+MOST_SILENT_UNITS = 8
+"""How long an answer goes on, where the client asks for each, when the caller sends nothing any more."""
 LOUD_VERBS = frozenset({"speak", "audio_ms", "text", "finish", "function_call"})
 
 
 @dataclass(frozen=True, slots=True)
-class ScriptedOptions:
-    """``script`` is a path or inline JSON. The others set the model's card and its pace.
+class Stage:
+    """What a session plays on. With ``units`` it is paced by them instead of by the clock.
 
-    ``lead_ms`` is how far audio runs ahead of real time (``none``: as fast as possible).
+    ``answers_by_itself``: the model decides when to speak, and says of every unit in which it does not that it listens.
     """
 
-    script: str | None = None
-    lead_ms: int | None = DEFAULT_LEAD_MS
+    lead_ms: int | None
     chunk_ms: int = 160
-    auto_response: bool = True
-    overlap_policy: str = "listen_only"
-    can_rebuild: bool = True
+    input_rate_hz: int = 16_000
+    output_rate_hz: int = 24_000
+    transcribes: bool = True
+    units: UnitShape | None = None
+    answers_by_itself: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +70,16 @@ class Run:
 class ScriptedSession:
     """Plays one script. Steps that listen, cut or report run at once; steps that speak wait for each other."""
 
-    def __init__(self, request: OpenModel, emit: Emit, script: tuple[Step, ...], options: ScriptedOptions) -> None:
-        self._options = options
-        self._floor = Floor(emit, output_rate_hz=RATE_HZ, lead_ms=options.lead_ms)
+    def __init__(self, request: OpenModel, emit: Emit, script: tuple[Step, ...], stage: Stage) -> None:
+        self._stage = stage
+        self._units = _units(stage)
+        self._floor = Floor(emit, output_rate_hz=stage.output_rate_hz, lead_ms=stage.lead_ms)
         self._floor.adopt(request.epoch)
         self._speaking = Agenda(self._floor, f"scripted {request.session_id}")
         self._beside: list[Agenda] = []
         self._name = f"scripted {request.session_id}"
         self._steps = list(script)
-        self._heard_ms = 0
+        self._samples = 0
         self._clock_ms = 0
         self._arrived = asyncio.Event()
         self._play("open")
@@ -100,6 +104,8 @@ class ScriptedSession:
                 self._play("interrupt")
             case ResetInput():
                 self._floor.adopt(request.epoch)
+                if self._units is not None:
+                    self._units.drop()
                 self._play("reset_input")
             case CloseModel():
                 self._floor.close()
@@ -110,22 +116,50 @@ class ScriptedSession:
     def _hear(self, request: FeedAudio) -> None:
         self._floor.adopt(request.epoch)
         self._clock_ms = request.end_ms
-        self._heard_ms += len(request.pcm) // 64  # 16 float32 samples a millisecond
+        samples = len(request.pcm) // 4
+        self._samples += samples
         self._arrived.set()
         self._arrived = asyncio.Event()
         for step in [s for s in self._steps if s.on == "audio_ms" and s.at_ms <= self._heard_ms]:
             self._steps.remove(step)
             self._start(Run(step))
+        if self._units is not None:
+            self._listen_to(self._units.hear(samples))
+
+    @property
+    def _heard_ms(self) -> int:
+        return ms_in(self._samples, self._stage.input_rate_hz)
+
+    def _listen_to(self, units: int) -> None:
+        """Decide once for every unit: it is part of an answer, or it was listened to."""
+        if self._stage.answers_by_itself and self._floor.answer is None and self._speaking.is_idle:
+            for _ in range(units):
+                self._floor.listen("model_listen")
 
     def _end_turn(self, request: EndTurn) -> None:
         self._floor.adopt(request.epoch)
         step = self._next("end_turn")
         transcript = step.transcript if step else ""
-        self._floor.report(ModelHeardTurn(epoch=self._floor.epoch, transcript=transcript, item_id=request.item_id))
+        if self._stage.transcribes:
+            self._floor.report(ModelHeardTurn(epoch=self._floor.epoch, transcript=transcript, item_id=request.item_id))
+        if self._units is not None:
+            self._units.pad()
         if step is not None:
             self._start(Run(step, quiet=not request.respond))
-        if step is None or not request.respond:
+        if step is not None and request.respond:
+            return
+        if self._units is not None and request.respond and not self._stage.answers_by_itself:
+            self._speaking.add(self._floor.epoch, self._listen_on)
+        else:
             self._floor.listen("model_listen")
+
+    async def _listen_on(self) -> None:
+        """Listen for as long as a model may that was asked to answer, then say so."""
+        assert self._units is not None
+        self._units.begin()
+        while await self._units.next():
+            pass
+        self._floor.listen("model_listen")
 
     def _next(self, event: str) -> Step | None:
         step = next((s for s in self._steps if s.on == event), None)
@@ -187,19 +221,34 @@ class ScriptedSession:
                 self._report_hearing(action)
 
     def _answer(self, run: Run) -> Answer:
+        if self._floor.answer is None and self._units is not None:
+            self._units.begin()
         return self._floor.answer or self._floor.begin(run.response_id)
 
     async def _sound(self, action: Mapping[str, Any], answer: Answer) -> None:
-        total = samples_in(action["audio_ms"], RATE_HZ)
-        chunk = max(1, samples_in(action.get("chunk_ms", self._options.chunk_ms), RATE_HZ))
+        await self._say(action, answer)
+        while action.get("endless") is True:
+            await self._say(action, answer)
+
+    async def _say(self, action: Mapping[str, Any], answer: Answer) -> None:
+        rate_hz, endless = self._stage.output_rate_hz, action.get("endless") is True
+        total = samples_in(action["audio_ms"], rate_hz)
+        chunk_ms = self._units.period_ms if self._units else action.get("chunk_ms", self._stage.chunk_ms)
+        chunk = max(1, samples_in(chunk_ms, rate_hz))
         words = re.findall(r"\s*\S+\s*", action.get("text", ""))
         told = 0
         for at in range(0, total, chunk):
             size = min(chunk, total - at)
             # A word belongs to the chunk it begins in; words are spread evenly.
             until = len(words) if at + size >= total else -(-(at + size) * len(words) // total)
-            pcm = tone(answer.samples, size, action.get("tone_hz", 440), RATE_HZ)
-            await answer.say(pcm, "".join(words[told:until]), paced=action.get("pace", "real") == "real")
+            pcm = tone(answer.samples, size, action.get("tone_hz", 440), rate_hz)
+            paced = self._units is None and action.get("pace", "real") == "real"
+            if self._units is not None and not await self._units.next(endless=endless):
+                answer.finish()
+                raise AnswerCut
+            if endless and self._units is None and self._stage.lead_ms is None:
+                await asyncio.sleep(size / rate_hz)
+            await answer.say(pcm, "".join(words[told:until]), paced=paced)
             told = max(told, until)
 
     def _fail(self, failure: Mapping[str, Any]) -> None:
@@ -223,3 +272,10 @@ class ScriptedSession:
             case {"heard_speech_end": at}:
                 end_ms = self._clock_ms if isinstance(at, bool | str) else int(at)
                 self._floor.report(ModelHeardSpeechEnd(epoch=epoch, end_ms=end_ms, is_turn=at != "noise"))
+
+
+def _units(stage: Stage) -> Units | None:
+    if stage.units is None:
+        return None
+    most = None if stage.answers_by_itself else MOST_SILENT_UNITS
+    return Units(stage.units, stage.input_rate_hz, real_time=stage.lead_ms is not None, most_silence=most)
