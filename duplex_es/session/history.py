@@ -8,12 +8,21 @@ from .state import Item, Session
 
 
 def history(session: Session) -> tuple[HistoryItem, ...]:
-    """The conversation as the model may know it, oldest first; answers that nobody heard are left out."""
-    remembered = (_entry(item) for item in session.items if item.remembered)
-    return tuple(entry for entry in remembered if entry is not None)
+    """The conversation as the model may know it, oldest first; answers that nobody heard are left out.
+
+    A model that keeps what it heard by item is also told of what was said aloud and never written down.
+    """
+    keeps_audio = session.info is not None and session.info.keeps_audio
+    entries = (_entry(item, keeps_audio) for item in session.items if item.remembered or (keeps_audio and _spoken(item)))
+    return tuple(entry for entry in entries if entry is not None)
 
 
-def _entry(item: Item) -> HistoryItem | None:
+def _spoken(item: Item) -> bool:
+    """Whether the caller said it aloud."""
+    return item.role == "user" and item.part == "audio"
+
+
+def _entry(item: Item, keeps_audio: bool) -> HistoryItem | None:
     match item.type:
         case "function_call":
             return HistoryItem(
@@ -24,6 +33,9 @@ def _entry(item: Item) -> HistoryItem | None:
     text = (
         remembered_text(item)
         if item.role == "assistant" and item.response_id
-        else (" ".join(part for part in (item.transcript, item.text) if part))
+        else (" ".join(part for part in (item.text, item.transcript) if part))
     )
-    return HistoryItem(item_id=item.id, role=item.role or "user", text=text) if text else None
+    spoken = _spoken(item)
+    if not text and not (spoken and keeps_audio):
+        return None
+    return HistoryItem(item_id=item.id, role=item.role or "user", text=text, spoken=spoken)

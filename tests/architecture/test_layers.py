@@ -37,7 +37,7 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     "workers.vad": ({PROTOCOL}, {"numpy", "onnxruntime"}),
     "workers.models": (
         {PROTOCOL, MODEL, "workers.vad"},
-        {"numpy", "onnxruntime", "ctranslate2", "hibari", "hibari_tts", "httpx"},
+        {"msgspec", "numpy", "onnxruntime", "ctranslate2", "hibari", "hibari_tts", "httpx"},
     ),
 }
 # Every package may ask for the version.

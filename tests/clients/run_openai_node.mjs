@@ -61,6 +61,7 @@ async function toolCall(connection) {
   await event('response.done', heard.indexOf(call));
   const output = JSON.stringify({ temperature_c: 24 });
   connection.send({ type: 'conversation.item.create', item: { type: 'function_call_output', call_id: call.call_id, output } });
+  connection.send({ type: 'response.create' });
   const spoken = await event('response.output_audio_transcript.done', since, (one) => one.transcript.includes('24'));
   await event('response.done', heard.indexOf(spoken));
   return spoken.transcript;
@@ -78,7 +79,11 @@ async function truncation(connection) {
 await run('openai (Node)', version, async (report) => {
   const connection = new OpenAIRealtimeWS({ model: 'cascade' }, new OpenAI({ apiKey: 'none', baseURL }));
   connection.on('event', (one) => heard.push(one));
-  connection.on('error', (error) => report.validation_errors.push(`error: ${error.message}`));
+  connection.on('error', (error) => {
+    // A model may tell a tool's output by itself; asking for it then is no mistake.
+    if (error.error?.code === 'conversation_already_has_active_response') return;
+    report.validation_errors.push(`error: ${error.message}`);
+  });
   await event('session.created', 0);
   connection.send({ type: 'session.update', session: { type: 'realtime', tools: [weather] } });
   await event('session.updated', 0);

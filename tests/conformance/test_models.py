@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from duplex_es.model import Model
-from duplex_es.testing.model_suite import ModelSuite
+from duplex_es.testing.model_suite import Caller, ModelSuite
 from tests.support.cascade import shared_cascade
 from tests.support.voices import spoken
 from workers.models.echo import PLUGIN as echo
@@ -24,6 +24,43 @@ class TestScripted(ModelSuite):
     @pytest.fixture
     def model(self) -> Model:
         return scripted({"lead_ms": "300"})
+
+
+class ProfileSuite(ModelSuite):
+    """A shape that ``scripted`` takes on, opened as its clients open it."""
+
+    profile = ""
+    extra_body: dict[str, object] = {}
+
+    @pytest.fixture
+    def model(self) -> Model:
+        return scripted({"profile": self.profile, "lead_ms": "300"})
+
+    async def opened(self, model: Model, **fields: object) -> Caller:
+        fields = {"extra_body": self.extra_body, "ref_audio": "data:audio/wav;base64,AAAA", **fields}
+        return await super().opened(model, **fields)
+
+
+class TestMiniCpm(ProfileSuite):
+    profile = "minicpmo_4_5"
+    extra_body = {"native_duplex": True, "auto_response": True}
+
+
+class TestMiniCpmInTheChatLane(ProfileSuite):
+    profile = "minicpmo_4_5"
+
+
+class TestPersonaPlex(ProfileSuite):
+    profile = "personaplex"
+
+
+class TestNemotron(ProfileSuite):
+    profile = "nemotron_voicechat"
+    extra_body = {"auto_response": True}
+
+
+class TestQwen3Omni(ProfileSuite):
+    profile = "qwen3_omni"
 
 
 class TestCascade(ModelSuite):

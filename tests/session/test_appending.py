@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import pytest
 
+from duplex_es.model import EndTurn
 from duplex_es.protocol import (
     AppendAudio,
     AppendText,
+    ClearInput,
     CommitInput,
     frames,
 )
-from duplex_es.session.effects import FeedAppended
+from duplex_es.session.effects import AskModel, FeedAppended
 from duplex_es.session.events import (
     AudioAppended,
     SpeechStarted,
+    SpeechStopped,
+    TextAppended,
 )
 from duplex_es.session.inputs import AudioArrived
 from tests.session.cast import (
+    answer,
     append,
+    chat,
+    detected,
     eager,
     item_id,
+    native,
     patient,
     silence,
 )
@@ -110,3 +118,77 @@ def test_a_hint_that_ends_like_the_words_before_is_not_lost() -> None:
 
 def test_written_input_belongs_to_another_kind_of_model() -> None:
     patient().when(AppendText(text="hi")).refuses("native_text_append_unsupported")
+
+
+# -- a detector ----------------------------------------------------------------------------------------------------
+
+VAD = {"type": "server_vad"}
+
+
+def test_a_detector_says_where_speech_begins_and_ends() -> None:
+    scenario = native(turn_detection=VAD).given(silence(500))
+    scenario.when(detected(active=False)).then(AudioAppended).shows()
+    scenario = scenario.when(detected(started=True, start_ms=420))
+    scenario.then(SpeechStarted(item_id=item_id(), start_ms=420, detected=True), AudioAppended)
+    scenario = scenario.given(detected()).when(detected(stopped=True, end_ms=1_100))
+    scenario.then(AudioAppended, SpeechStopped(item_id=item_id(), end_ms=1_100))
+    assert scenario.session.input.has_speech, "a model that listens all the time is not told that the turn is over"
+
+
+def test_a_detector_never_reaches_back_beyond_the_last_clear() -> None:
+    scenario = native(turn_detection=VAD).given(silence(500), ClearInput()).when(detected(started=True, start_ms=200))
+    scenario.then(SpeechStarted(item_id=item_id(), start_ms=500, detected=True), AudioAppended)
+
+
+def test_while_a_detector_hears_speech_the_model_only_listens() -> None:
+    scenario = native(turn_detection=VAD)
+    for said_by, forced in ((detected(started=True), True), (detected(stopped=True), False)):
+        scenario = scenario.when(said_by)
+        (feed,) = scenario.effects
+        assert isinstance(feed, FeedAppended)
+        assert (feed.force_listen, feed.is_speech) == (forced, True)
+
+
+def test_the_verdict_of_a_detector_counts_and_the_loudness_does_not() -> None:
+    scenario = native(turn_detection=VAD).when(detected(active=False))
+    scenario.then(AudioAppended(samples=3_200, rate_hz=16_000, is_speech=False, hinted=True))
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"format": "pcm_f32le"}, "audio"),
+        ({"format": "g711_ulaw"}, "audio"),
+        ({"sample_rate_hz": 48_000}, "audio"),
+        ({"sample_rate_hz": 24_000}, "sample_rate_hz"),
+    ],
+)
+def test_a_turn_based_detector_takes_one_plain_rate(fields: dict[str, object], param: str) -> None:
+    scenario = chat(turn_detection=VAD).given(detected(started=True))
+    scenario.when(detected(**fields)).refuses("bad_audio", param=param)  # type: ignore[arg-type]
+    chat(turn_detection=VAD).when(detected(started=True, sample_rate_hz=24_000)).then(SpeechStarted, AudioAppended)
+    chat().given(append()).when(append(sample_rate_hz=24_000)).then(AudioAppended)
+
+
+def test_the_first_appends_of_a_turn_may_be_for_listening_only() -> None:
+    scenario = native(extra_body={"force_listen_count": 2})
+    forced = []
+    for _ in range(3):
+        scenario = scenario.when(append())
+        forced.append(scenario.effects[0].force_listen)  # type: ignore[union-attr]
+    assert forced == [True, True, False]
+    again = scenario.given(*answer("Yes.")).when(append())
+    assert again.effects[0].force_listen is True  # type: ignore[union-attr]
+    assert native(extra_body={"force_listen_count": "2"}).when(append()).effects[0].force_listen is False  # type: ignore[union-attr]
+
+
+# -- typed input ---------------------------------------------------------------------------------------------------
+
+
+def test_a_turn_based_model_takes_typed_text_with_the_audio() -> None:
+    scenario = chat().when(AppendText(text="and ")).then(TextAppended(text="and ")).shows()
+    scenario = scenario.given(AppendText(text="tomorrow?"), append(300)).when(CommitInput())
+    added = next(frame for frame in scenario.frames if isinstance(frame, frames.ConversationItemAdded))
+    assert [part.type for part in added.item.content] == ["input_text", "input_audio"]  # type: ignore[union-attr]
+    assert added.item.content[0].text == "and tomorrow?"  # type: ignore[index]
+    scenario.asks_for(AskModel(EndTurn(epoch=0, item_id=item_id(), respond=False)))

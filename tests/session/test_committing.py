@@ -6,33 +6,46 @@ import pytest
 
 from duplex_es.model import (
     EndTurn,
+    Generate,
     ResetInput,
 )
 from duplex_es.protocol import (
+    AppendText,
     CancelInput,
     ClearInput,
     CommitInput,
     CommitTurn,
+    CreateResponse,
+    DeleteItem,
+    Usage,
     frames,
 )
-from duplex_es.session.effects import AskModel
+from duplex_es.session.effects import AskModel, FeedAppended
 from duplex_es.session.events import (
+    AudioAppended,
+    CommandRejected,
     InputCleared,
     InputCommitted,
     InputTranscribed,
     Listened,
+    ResponseFinished,
     ResponseStarted,
     SilenceCommitted,
     SpeechStopped,
+    TurnPromoted,
 )
+from duplex_es.session.inputs import AudioArrived
 from tests.session.cast import (
     FAN_OUT,
     append,
+    chat,
+    detected,
     eager,
     finished,
     heard,
     item_id,
     names,
+    native,
     patient,
     said,
     silence,
@@ -188,3 +201,116 @@ def test_clearing_drops_input_but_moves_no_epoch_and_touches_no_answer() -> None
 
 def test_clearing_keeps_the_clock() -> None:
     assert patient().given(append(300), ClearInput()).session.input.clock.ms == 300
+
+
+# -- said over an answer, said twice, said too often ---------------------------------------------------------------
+
+
+def test_a_quiet_utterance_is_an_item_when_the_client_says_that_it_is_speech() -> None:
+    patient().given(silence()).when(CommitInput(is_speech=True)).then(InputCommitted)
+
+
+def test_so_many_transcripts_may_be_outstanding() -> None:
+    scenario = eager()
+    for _ in range(4):
+        scenario = scenario.given(append(), CommitInput())
+    scenario = scenario.given(append())
+    scenario.when(CommitInput(event_id="evt_9")).refuses("input_backpressure")
+    scenario.given(heard("one", item=item_id())).when(CommitInput()).then(InputCommitted)
+
+
+def test_a_transcript_says_how_long_the_utterance_was() -> None:
+    scenario = eager().given(append(1_500), CommitInput()).when(heard("hello", item=item_id()))
+    completed = scenario.frames[0]
+    assert isinstance(completed, frames.ConversationItemInputAudioTranscriptionCompleted)
+    assert completed.usage == Usage(type="duration", seconds=1.5)
+
+
+# -- turn-based models ---------------------------------------------------------------------------------------------
+
+VAD = {"type": "server_vad"}
+
+
+def test_a_turn_becomes_a_request_when_one_is_wanted() -> None:
+    scenario = chat().given(append(300)).when(CommitInput()).then(SpeechStopped, InputCommitted)
+    scenario.asks_for(AskModel(EndTurn(epoch=0, item_id=item_id(), respond=False)))
+    for commit in (CommitTurn(), CommitInput(response_create=True)):
+        scenario = chat().given(append(300)).when(commit).then(SpeechStopped, InputCommitted, ResponseStarted)
+        end, ask = scenario.effects
+        assert end == AskModel(EndTurn(epoch=0, item_id=item_id(), respond=False))
+        assert isinstance(ask, AskModel)
+        assert isinstance(ask.request, Generate)
+        (entry,) = ask.request.history
+        assert (entry.item_id, entry.role, entry.text, entry.spoken) == (item_id(), "user", "", True)
+    automatic = chat(extra_body={"auto_response": True}).given(append(300)).when(CommitInput())
+    automatic.then(SpeechStopped, InputCommitted, ResponseStarted)
+
+
+def test_words_alone_are_a_turn_too() -> None:
+    scenario = chat().given(AppendText(text="hi")).when(CommitInput()).then(InputCommitted).asks_for()
+    assert scenario.session.items[0].text == "hi"
+    committed = scenario.frames[2]
+    assert isinstance(committed, frames.InputAudioBufferCommitted)
+    assert isinstance(committed.event, frames.InputCommitted)
+    assert committed.event.message == {"role": "user", "content": [{"type": "text", "text": "hi"}]}
+
+
+def test_a_commit_of_nothing_is_told_so() -> None:
+    scenario = chat().when(CommitTurn()).then(SilenceCommitted).shows("input_audio_buffer.committed")
+    chat().when(CommitInput()).refuses("input_audio_buffer_empty")
+    assert scenario.session.items == ()
+
+
+def test_a_new_request_ends_the_one_that_is_being_answered() -> None:
+    scenario = chat().given(append(), CommitTurn(), spoke(), said("One, "), append()).when(CommitTurn())
+    scenario.then(ResponseFinished, SpeechStopped, InputCommitted, ResponseStarted)
+    done = next(frame for frame in scenario.frames if isinstance(frame, frames.ResponseDone))
+    assert done.response.status_details.reason == "new_response"  # type: ignore[union-attr]
+    assert scenario.session.epoch == 1
+    scenario.when(said("two.")).then()
+    chat().given(append(), CommitTurn(), append()).when(CommitInput()).then(SpeechStopped, InputCommitted)
+
+
+def utterance(**fields: int) -> tuple[AudioArrived, AudioArrived]:
+    """Speech that a detector heard begin and end."""
+    return detected(500, started=True, start_ms=fields.get("start_ms", 0)), detected(500, stopped=True)
+
+
+def test_the_turn_a_detector_ends_is_committed_and_answered() -> None:
+    begin, end = utterance(start_ms=100)
+    scenario = chat(turn_detection=VAD).given(begin).when(end)
+    scenario.then(AudioAppended, SpeechStopped, InputCommitted, ResponseStarted)
+    feed, turn, ask = scenario.effects
+    assert isinstance(feed, FeedAppended)
+    assert turn == AskModel(EndTurn(epoch=0, item_id=item_id(), respond=False, audio_start_ms=100))
+    assert isinstance(ask, AskModel)
+    assert isinstance(ask.request, Generate)
+    assert scenario.session.items[0].audio_ms == 900
+
+
+def test_a_detector_that_is_not_to_ask_for_answers_only_commits() -> None:
+    begin, end = utterance()
+    scenario = chat(turn_detection={**VAD, "create_response": False}).given(begin).when(end)
+    scenario.then(AudioAppended, SpeechStopped, InputCommitted)
+    scenario.when(CreateResponse()).then(ResponseStarted)
+
+
+def test_one_detected_turn_may_wait_and_the_next_is_lost() -> None:
+    begin, end = utterance()
+    scenario = chat(turn_detection=VAD).given(begin, end, spoke(), said("One."), begin).when(end)
+    scenario.then(AudioAppended, SpeechStopped, InputCommitted)
+    assert names(scenario)[1:4] == FAN_OUT[:3]
+    assert scenario.session.waiting is not None
+    lost = scenario.given(begin).when(end)
+    lost.then(AudioAppended, SpeechStopped, CommandRejected, InputCleared)
+    assert names(lost) == ["input_audio_buffer.speech_stopped", "error", "input_audio_buffer.cleared"]
+    assert AskModel(ResetInput(epoch=0)) in lost.effects
+    scenario.when(finished()).then(ResponseFinished, TurnPromoted(item_id=item_id(2), respond=True), ResponseStarted)
+    scenario.given(DeleteItem(item_id=item_id(2)), begin).when(end).then(AudioAppended, SpeechStopped, InputCommitted)
+
+
+def test_where_the_server_ends_turns_the_client_may_not() -> None:
+    begin, _ = utterance()
+    for commit in (CommitInput(event_id="e"), CommitTurn(event_id="e")):
+        chat(turn_detection=VAD).given(begin).when(commit).refuses("server_vad_manual_commit_unsupported")
+    native(turn_detection=VAD).given(begin).when(CommitInput()).then(SpeechStopped, InputCommitted)

@@ -23,6 +23,7 @@ from tests.workers.test_actor import scripted
 from tests.workers.test_detector import Loudness
 from workers.actor import Actor
 from workers.detector import Detectors
+from workers.models.scripted import ScriptedModel
 
 pytestmark = pytest.mark.unit
 
@@ -191,6 +192,66 @@ async def test_the_clients_voice_is_handed_to_the_model_at_the_opening_and_after
     await until(lambda: bool(second.requests(OpenModel)))
     assert [model.requests(OpenModel)[0].ref_audio for model in (first, second)] == [voice, voice]
     await successor.die()
+
+
+# -- profiles ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("extra_body", "level"),
+    [({"native_duplex": True}, "model_native_duplex"), ({}, "serving_session_adapter")],
+)
+async def test_a_session_shows_the_card_of_the_lane_it_opted_in_to(
+    log: HinderedLog, extra_body: dict[str, object], level: str
+) -> None:
+    model = ScriptedModel({"profile": "minicpmo_4_5", "lead_ms": "none"})
+    voice = "data:audio/wav;base64,AAAA"
+    caller = await Caller.open(log, "openbmb/MiniCPM-o-4_5", ref_audio=voice, extra_body=extra_body)
+    running = await Running.on(log, model)
+    session = (await caller.answer()).session
+    assert session["capabilities"]["implementation_level"] == level
+    await running.die()
+
+
+async def test_a_rule_of_the_model_refuses_the_opening_with_its_code(log: HinderedLog) -> None:
+    caller = await Caller.open(log, "openbmb/MiniCPM-o-4_5", extra_body={"native_duplex": True})
+    running = await Running.on(log, ScriptedModel({"profile": "minicpmo_4_5"}))
+    error = (await caller.answer()).error
+    assert (error.code, error.param) == ("ref_audio_required", "session.ref_audio")
+    await caller.ends()
+    await running.task
+
+
+async def test_a_model_at_22_05_khz_is_heard_at_the_rate_and_the_pitch_that_were_declared(log: HinderedLog) -> None:
+    model = ScriptedModel({"profile": "nemotron_voicechat", "lead_ms": "none"})
+    settings = {"output_audio_format": {"type": "audio/pcm", "rate": 24_000}, "extra_body": {"auto_response": True}}
+    caller = await Caller.open(log, model.info.name, **settings)
+    running = await Running.on(log, model)
+    await caller.append(*[pcm16(80)] * 5)
+    await caller.say(CommitInput())
+    await caller.hears("response.done")
+    deltas = caller.heard("response.output_audio.delta")
+    assert {delta.sample_rate_hz for delta in deltas} == {24_000}
+    sound = np.frombuffer(b"".join(delta.delta for delta in deltas), "<i2")
+    assert sound.size == pytest.approx(2_000 * 24, abs=2), "two seconds, whatever the model's rate"
+    assert deltas[-1].metadata.audio_duration_ms == 2_000
+    spectrum = np.abs(np.fft.rfft(sound * np.hanning(sound.size)))
+    assert float(np.argmax(spectrum)) * 24_000 / sound.size == pytest.approx(440, abs=1)
+    await running.die()
+
+
+async def test_an_append_longer_than_the_model_takes_is_refused_alone(log: HinderedLog) -> None:
+    model = SpiedModel(ScriptedModel({"profile": "nemotron_voicechat", "lead_ms": "none"}))
+    caller = await Caller.open(log, model.info.name, extra_body={"auto_response": True})
+    running = await Running.on(log, model)
+    await caller.answer()
+    await caller.append(pcm16(81), event_id="e1")
+    (error,) = await caller.hears("error")
+    assert (error.error.code, error.error.event_id) == ("bad_event", "e1")
+    await caller.append(pcm16(80))
+    await until(lambda: running.actor.session.input.clock.ms == 80)
+    assert sum(len(request.pcm) for request in model.requests(FeedAudio)) <= 1_280 * 4
+    await running.die()
 
 
 # -- hearing again -------------------------------------------------------------------------------------------------

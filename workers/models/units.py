@@ -76,7 +76,7 @@ class Units:
         self._arrived.set()
 
     async def next(self, *, endless: bool = False) -> bool:
-        """Wait for the answer's next unit; false when it may have no more silence. An ``endless`` one takes its time."""
+        """Wait for the answer's next unit; false when it may have no more silence. ``endless`` takes its time."""
         if not self._closed:
             if self._most_silence is not None and self._silent >= self._most_silence:
                 return False

@@ -1,4 +1,4 @@
-"""The shapes of published models, for a script to be played in: card, rates, units, and what they refuse at the opening.
+"""The shapes of published models, for a script to be played in: card, rates, units, and what an opening is refused for.
 
 No weights are behind them. A profile lets every surface be tested that a client branches on.
 """

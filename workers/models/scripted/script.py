@@ -18,7 +18,7 @@ with no step left the model listens. ``respond: false`` on a commit skips the st
 ====================================  =========================================================================
 ``{"listen": "model_listen"}``        decide to listen, with this reason
 ``{"speak": true}``                   begin an answer; implied by the first ``audio_ms`` or ``text``
-``{"audio_ms": 1000, ...}``           tone; ``text`` (""), ``tone_hz`` (440), ``chunk_ms`` (160), ``pace`` "real"/"fast",
+``{"audio_ms": 1000, ...}``           tone; ``text`` (""), ``tone_hz`` (440), ``chunk_ms`` (160), ``pace`` "real"/"fast"
                                       ``endless``: again and again, in real time, until it is cut
 ``{"text": "..."}``                   a text-only piece
 ``{"finish": true}``                  complete the answer; an answer nobody finishes stays open

@@ -1,0 +1,338 @@
+"""A caller that goes through faults: it asks, hears, resumes elsewhere when a socket breaks, and keeps every byte."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import random
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import websockets
+from websockets.asyncio.client import ClientConnection
+
+WORDS = "amber birch cedar delta ember fjord grove heron inlet jetty knoll larch maple north ocean plume quartz".split()
+SILENCE = base64.b64encode(bytes(6_400)).decode()
+"""200 ms of 16 kHz PCM16: what a microphone in a quiet room sends."""
+RESUME = "?duplex=1&autostart=0"
+BUSY = frozenset({"duplex_session_busy", "resource_exhausted"})
+COME_BACK = frozenset({"log_unavailable", "internal_error", "runtime_resume_failed"})
+"""Refusals that a client of the contract tries again after."""
+CONNECT_S = 5.0
+LIMIT_S = 90.0
+
+Wire = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """One frame as it came over the socket, and when (``time.monotonic``)."""
+
+    at_s: float
+    text: str
+    wire: Wire
+
+    @property
+    def seq(self) -> int | None:
+        """Its ``server_event_seq``, if it has one."""
+        return self.wire.get("server_event_seq")
+
+
+@dataclass(slots=True)
+class Line:
+    """One socket of a caller. ``after_seq`` is what the caller had when the socket began."""
+
+    url: str
+    after_seq: int
+    frames: list[Heard] = field(default_factory=list)
+    left: int | None = None
+    """How many frames the caller had taken from it when it turned to another; later ones are only watched."""
+    code: int | None = None
+
+    @property
+    def taken(self) -> list[Heard]:
+        """What the caller heard on it while it was the caller's line."""
+        return self.frames if self.left is None else self.frames[: self.left]
+
+    @property
+    def granted(self) -> bool:
+        """Whether the service gave the session to this socket."""
+        return any(heard.wire["type"] in ("session.created", "session.resumed") for heard in self.frames)
+
+
+class Talker:
+    """One client: opens a session, asks ``questions`` after another, and closes. ``run`` it once.
+
+    ``lines`` keeps every socket with all it heard, ``asked`` every question, ``told`` what the service said when it
+    would not go on (``None``: the session was closed as asked). A socket silent for ``patience_s`` while an answer is
+    due is given up for another one but read on, as a client with two networks would. ``holds`` keeps the caller talking
+    until the fault is over.
+    """
+
+    def __init__(self, number: int, urls: Sequence[str], draw: random.Random, *, first: int = 0, **habits: Any) -> None:
+        self.number = number
+        self.urls = list(urls)
+        self.lines: list[Line] = []
+        self.asked: list[str] = []
+        self.statuses: list[str] = []
+        self.told: str | None = None
+        self.closed = False
+        self.refused_resumes: list[str] = []
+        self.holds = asyncio.Event()
+        self.talking = asyncio.Event()
+        self.acknowledged = 0
+        self.session_id = ""
+        self.incarnation = 0
+        self.patience_s: float = habits.get("patience_s", 30.0)
+        self.questions: int = habits.get("questions", 2)
+        self.words: int = habits.get("words", 12)
+        self.pause_s: float = habits.get("pause_s", 0.0)
+        self._draw = draw
+        self._at = first
+        self._socket: ClientConnection | None = None
+        self._watchers: set[asyncio.Task[None]] = set()
+        self._token = ""
+        self._open_response = False
+        self._owed = False
+        self._answered = 0
+
+    @property
+    def line(self) -> Line:
+        """The socket in use, or the last one."""
+        return self.lines[-1]
+
+    @property
+    def socket(self) -> ClientConnection:
+        """The connection in use. Raises: RuntimeError before the first."""
+        if self._socket is None:
+            raise RuntimeError("not connected")
+        return self._socket
+
+    @property
+    def last_seq(self) -> int:
+        """The last seq this caller took."""
+        for line in reversed(self.lines):
+            for heard in reversed(line.taken):
+                if heard.seq is not None:
+                    return heard.seq
+        return 0
+
+    async def run(self) -> None:
+        """Live the whole call. What goes wrong is in ``told``; only a broken test raises."""
+        microphone: asyncio.Task[None] | None = None
+        try:
+            async with asyncio.timeout(LIMIT_S):
+                await self._open()
+                microphone = asyncio.create_task(self._murmur())
+                while self.told is None and not self.closed:
+                    await self._go_on()
+        except TimeoutError:
+            self.told = f"nothing: still waiting after {LIMIT_S:g} s, {self.standing}"
+        finally:
+            for task in (microphone, *self._watchers):
+                if task is not None:
+                    task.cancel()
+            await asyncio.gather(*self._watchers, return_exceptions=True)
+            if self._socket is not None:
+                self._socket.transport.abort()
+
+    @property
+    def standing(self) -> str:
+        """Where the call stands, for a failing test."""
+        kinds = [heard.wire["type"] for line in self.lines for heard in line.frames[-4:]]
+        return f"answered {self._answered} of {self.questions}, seq {self.last_seq}, last {kinds[-6:]}"
+
+    # -- one step --------------------------------------------------------------------------------------------------
+
+    async def _go_on(self) -> None:
+        if not self._owed and self._answered >= self.questions and self.holds.is_set():
+            await self._close()
+        elif not self._owed:
+            await self._ask()
+        try:
+            self._take(await self._hear(self.patience_s))
+        except (websockets.ConnectionClosed, TimeoutError, OSError):
+            await self._come_back()
+
+    async def _open(self) -> None:
+        for attempt in range(40):
+            await self._connect(0)
+            await self._say(type="session.update", session={"model": "echo"})
+            try:
+                while True:
+                    wire = (await self._hear(40.0)).wire
+                    if wire["type"] == "session.created":
+                        self._adopt(wire)
+                        self.session_id = wire["session"]["id"]
+                        return
+                    if wire["type"] == "error":
+                        break
+            except (websockets.ConnectionClosed, TimeoutError):
+                wire = {"error": {"code": "connection"}}
+            self.lines.pop()
+            if wire["error"]["code"] not in BUSY | COME_BACK | {"connection", "runtime_open_failed"}:
+                break
+            await asyncio.sleep(0.1 + attempt / 20)
+        raise RuntimeError(f"the session was not opened: {wire}")
+
+    async def _ask(self) -> None:
+        text = " ".join(self._draw.choice(WORDS) for _ in range(self.words))
+        self.asked.append(text)
+        self._owed, self._open_response = True, False
+        await self._ask_for(text)
+
+    async def _ask_for(self, text: str) -> None:
+        part = {"type": "input_text", "text": text}
+        await self._say(type="conversation.item.create", item={"type": "message", "role": "user", "content": [part]})
+        await self._say(type="response.create")
+
+    async def _close(self) -> None:
+        await self._say(type="session.close")
+        with suppress(websockets.ConnectionClosed, TimeoutError):
+            while not self.closed and self.told is None:
+                self._take(await self._hear(20.0))
+        if not self.closed and self.told is None:
+            await self._come_back()
+
+    async def _murmur(self) -> None:
+        while True:
+            await asyncio.sleep(0.2)
+            await self._say(type="input_audio_buffer.append", audio=SILENCE, is_speech=False)
+
+    # -- hearing ---------------------------------------------------------------------------------------------------
+
+    async def _hear(self, limit_s: float) -> Heard:
+        async with asyncio.timeout(limit_s):
+            text = await self.socket.recv()
+        heard = Heard(time.monotonic(), str(text), json.loads(text))
+        self.line.frames.append(heard)
+        if self.pause_s:
+            await asyncio.sleep(self.pause_s)
+        return heard
+
+    def _take(self, heard: Heard) -> None:
+        wire = heard.wire
+        match wire["type"]:
+            case "response.created":
+                self._open_response = True
+                self.talking.set()
+            case "response.done":
+                self.statuses.append(wire["response"]["status"])
+            case "rate_limits.updated":
+                self._owed, self._open_response = False, False
+                self._answered += 1
+            case "session.closed":
+                self.closed = True
+            case "session.expired" | "session.resync_required":
+                self.told = f"{wire['type']}:{wire.get('reason', '')}"
+            case "error" if wire["error"]["code"] == "worker_lost" and not self._open_response:
+                self._owed = False
+        if heard.seq is not None and heard.seq % 20 == 0:
+            self.acknowledged = heard.seq
+            task = asyncio.create_task(self._say(type="session.event_ack", server_event_seq=heard.seq))
+            self._watchers.add(task)
+            task.add_done_callback(self._watchers.discard)
+
+    # -- coming back -----------------------------------------------------------------------------------------------
+
+    async def _come_back(self) -> None:
+        """Leave the line as it is and resume on the next gateway, as often as it takes."""
+        self._leave_line()
+        for attempt in range(60):
+            self._at += 1
+            if await self._resume():
+                if self._owed and not self._open_response:
+                    # Whether the question arrived is not known yet; one that is asked twice is answered twice.
+                    task = asyncio.create_task(self._ask_again(len(self.asked), self._answered))
+                    self._watchers.add(task)
+                    task.add_done_callback(self._watchers.discard)
+                return
+            if self.told is not None:
+                return
+            await asyncio.sleep(min(1.0, 0.1 + attempt * 0.1) * self._draw.uniform(0.5, 1.0))
+        self.told = f"no resume: {self.refused_resumes[-3:]}"
+
+    async def _ask_again(self, question: int, answered: int) -> None:
+        await asyncio.sleep(1.5)
+        if (len(self.asked), self._answered) == (question, answered) and self._owed and not self._open_response:
+            await self._ask_for(self.asked[-1])
+
+    async def _resume(self) -> bool:
+        after_seq = self.last_seq
+        try:
+            await self._connect(after_seq)
+            await self._say(**self.resume_command(after_seq))
+            while True:
+                wire = (await self._hear(CONNECT_S)).wire
+                if wire["type"] == "session.resumed":
+                    self._adopt(wire)
+                    return True
+                if wire["type"] in ("error", "session.expired", "session.resync_required"):
+                    break
+        except (OSError, TimeoutError, websockets.WebSocketException) as failure:
+            self.refused_resumes.append(type(failure).__name__)
+            if self.lines and not self.line.frames:
+                self.lines.pop()
+            return False
+        code = wire["error"]["code"] if wire["type"] == "error" else wire["type"]
+        self.refused_resumes.append(code)
+        self.socket.transport.abort()
+        if code not in COME_BACK:
+            self.told = code
+        return False
+
+    def resume_command(self, after_seq: int) -> Wire:
+        """What this client says to take its session up."""
+        return {
+            "type": "session.resume",
+            "session_id": self.session_id,
+            "incarnation": self.incarnation,
+            "resume_token": self._token,
+            "last_received_server_event_seq": after_seq,
+        }
+
+    def _adopt(self, wire: Wire) -> None:
+        self._token, self.incarnation = wire["resume_token"], wire["incarnation"]
+
+    async def _connect(self, after_seq: int) -> None:
+        url = self.urls[self._at % len(self.urls)]
+        try:
+            self._socket = await websockets.connect(
+                f"{url}{RESUME}", max_size=None, ping_interval=None, open_timeout=CONNECT_S, close_timeout=0.5
+            )
+        except (OSError, TimeoutError, websockets.WebSocketException):
+            if after_seq == 0 and not self.lines:
+                self._at += 1
+            raise
+        self.lines.append(Line(url, after_seq))
+
+    def _leave_line(self) -> None:
+        line, socket = self.line, self.socket
+        line.left = len(line.frames)
+        if socket.state is websockets.State.OPEN:
+            task = asyncio.create_task(self._watch(line, socket))
+            self._watchers.add(task)
+            task.add_done_callback(self._watchers.discard)
+        else:
+            line.code = socket.close_code
+
+    async def _watch(self, line: Line, socket: ClientConnection) -> None:
+        """Keep what still comes over a line that was left, to the end."""
+        try:
+            async for text in socket:
+                line.frames.append(Heard(time.monotonic(), str(text), json.loads(text)))
+            line.code = socket.close_code
+        except websockets.ConnectionClosed:
+            line.code = socket.close_code
+        finally:
+            socket.transport.abort()
+
+    async def _say(self, **event: Any) -> None:
+        # A socket that is gone is the reader's to notice; what was said into it may be lost.
+        with suppress(websockets.ConnectionClosed, OSError, TimeoutError):
+            async with asyncio.timeout(2.0):
+                await self.socket.send(json.dumps(event))
