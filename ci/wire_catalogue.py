@@ -21,12 +21,14 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from duplex_es.log.settings import LogSettings
+from duplex_es.model import ModelInfo
 from duplex_es.protocol import codec, commands, frames, objects, session_config, wire_media
 from duplex_es.protocol.audio import DEFAULT_RATE_HZ, INPUT_ENCODINGS, MAX_RATE_HZ, MIN_RATE_HZ, OUTPUT_ENCODINGS
 from duplex_es.protocol.audio import SPELLINGS as AUDIO_SPELLINGS
 from duplex_es.protocol.catalogue import CATALOGUE, SECTIONS, Event
 from duplex_es.session.lifecycle import DISCONNECT_GRACE_MS, MAX_IDLE_S
 from gateway.settings import Settings as GatewaySettings
+from workers.models.scripted.profiles import PROFILES
 from workers.plugins import make_model
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -195,7 +197,7 @@ def _showings(tree: ast.Module) -> Iterator[tuple[str, list[str], bool]]:
             if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
         ]
         if names:
-            yield node.name, names, bool({"xfail", "not_yet"} & set(marks))
+            yield node.name, names, "xfail" in marks
 
 
 def _called(call: ast.Call) -> str:
@@ -322,10 +324,19 @@ def audio_block() -> str:
 
 def capabilities_block() -> str:
     """What each built-in model advertises."""
-    cards = {name: msgspec.to_builtins(make_model(name, {}).info.capabilities) for name in MODELS}
-    flags = dict.fromkeys(flag for card in cards.values() for flag in card)
-    rows = [[f"`{flag}`", *(_shown(cards[name].get(flag)) for name in MODELS)] for flag in flags]
-    return table(["capability", *(f"`{name}`" for name in MODELS)], rows)
+    return _capabilities({name: make_model(name, {}).info for name in MODELS})
+
+
+def published_block() -> str:
+    """What each published model advertises."""
+    return _capabilities({profile.info.name: profile.info for profile in PROFILES.values()})
+
+
+def _capabilities(cards: dict[str, ModelInfo]) -> str:
+    shown = {name: msgspec.to_builtins(card.capabilities) for name, card in cards.items()}
+    flags = dict.fromkeys(flag for card in shown.values() for flag in card)
+    rows = [[f"`{flag}`", *(_shown(card.get(flag)) for card in shown.values())] for flag in flags]
+    return table(["capability", *(f"`{name}`" for name in shown)], rows)
 
 
 def _shown(value: object) -> str:
@@ -342,5 +353,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "limits": limits_block,
     "audio-formats": audio_block,
     "capabilities": capabilities_block,
+    "published-capabilities": published_block,
 }
 """Block name → its text."""

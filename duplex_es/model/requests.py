@@ -117,11 +117,16 @@ class ResetInput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
-    """The client's answer to a function call. The model may continue its turn by itself."""
+    """The client's answer to a function call. The model may continue its turn by itself.
+
+    With ``respond=False`` it only remembers it: the client asks for the next answer, or an interruption has overtaken
+    the call.
+    """
 
     epoch: int
     call_id: str
     output: str
+    respond: bool = True
 
 
 class CloseModel(msgspec.Struct, frozen=True, kw_only=True):

@@ -93,6 +93,7 @@ _EXTENSIONS = [
     *_server("worker_lost", retryable=True),
     *_server("context_exhausted", closes=True),
     *_client("session_exists", closes=True),
+    *_client("item_exists stale_function_call_output"),
 ]
 
 ERRORS: dict[str, ErrorCode] = {row.code: row for row in (*_ROWS, *_EXTENSIONS)}

@@ -1,6 +1,7 @@
 """The rules of ``turn_detection``: what may be said, and what it means with the overlap policy.
 
-Here alone is decided which kinds of detection exist: ``server_vad`` or ``null``.
+Here alone is decided which kinds of detection exist: ``server_vad``, ``null``, and ``semantic_vad``, which is taken as
+a ``server_vad`` that waits the longer for a silence the less eager it is.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from .loose_fields import at_path, is_number
 from .objects import Plain
 
 SERVER_VAD = "server_vad"
+SEMANTIC_VAD = "semantic_vad"
+EAGERNESS_SILENCE_MS = {"low": 800, "medium": 500, "auto": 500, "high": 300}
+"""How eager a semantic detector is → how long a silence ends the turn."""
 SPELLINGS = ("turn_detection", "audio.input.turn_detection")
 NATIVE_MIN_THRESHOLD = 0.15
 """A model-native detector needs a threshold above this."""
@@ -24,7 +28,8 @@ class TurnDetection(msgspec.Struct, frozen=True, kw_only=True):
     """A ``server_vad`` as configured. ``UNSET`` is left to the kind of model: see ``for_lane``.
 
     ``threshold`` is a probability; ``prefix_padding_ms`` of sound before the onset belong to the utterance, which
-    ends after ``silence_duration_ms`` of silence.
+    ends after ``silence_duration_ms`` of silence. ``idle_timeout_ms`` after an answer the model is prompted to go on if
+    the caller has said nothing.
     """
 
     type: str = SERVER_VAD
@@ -34,6 +39,7 @@ class TurnDetection(msgspec.Struct, frozen=True, kw_only=True):
     create_response: bool = True
     interrupt_response: bool | UnsetType = UNSET
     min_speech_duration_ms: float | UnsetType = UNSET
+    idle_timeout_ms: int | UnsetType = UNSET
 
     def for_lane(self, *, native: bool) -> TurnDetection:
         """The same with every default filled in: a native model interrupts and waits for 96 ms of speech.
@@ -74,7 +80,7 @@ def read_turn_detection(raw: Plain) -> TurnDetection | UnsetType | None:
     """What a settings object says, ``None`` for ``null``, ``UNSET`` for nothing.
 
     Two spellings may both be given and must then mean the same. Raises: ProtocolError ``unsupported_turn_detection``
-    for any kind but ``server_vad``, an unknown key, or a value out of its range.
+    for any other kind, an unknown key, or a value out of its range.
     """
     said = [_read(value) for value in (at_path(raw, spelling) for spelling in SPELLINGS) if value is not UNSET]
     if not said:
@@ -120,15 +126,28 @@ def _read(value: object) -> TurnDetection | None:
     if not isinstance(value, dict):
         raise refused(": expected null or an object of type server_vad")
     kind = value.get("type")
-    if kind != SERVER_VAD:
-        raise refused(f".type={kind!r:.60} is unsupported; use server_vad or null")
-    unknown = sorted(str(key) for key in value if key not in TurnDetection.__struct_fields__)
+    if kind not in (SERVER_VAD, SEMANTIC_VAD):
+        raise refused(f".type={kind!r:.60} is unsupported; use server_vad, semantic_vad or null")
+    value = {key: held for key, held in value.items() if (key, held) != ("idle_timeout_ms", None)}
+    fields = _SEMANTIC_FIELDS if kind == SEMANTIC_VAD else TurnDetection.__struct_fields__
+    unknown = sorted(str(key) for key in value if key not in fields)
     if unknown:
-        raise refused(f".{unknown[0]:.60} is not a field of server_vad; leave it out")
+        raise refused(f".{unknown[0]:.60} is not a field of {kind}; leave it out")
+    if kind == SEMANTIC_VAD:
+        value = _semantic(value)
     for field, (fits, rule) in _RULES.items():
         if field in value and not fits(value[field]):
             raise refused(f".{field} must be {rule}")
     return msgspec.convert(value, TurnDetection)
+
+
+def _semantic(value: dict[str, object]) -> dict[str, object]:
+    """The ``server_vad`` that a ``semantic_vad`` is taken for."""
+    eagerness = value.get("eagerness", "auto")
+    if not isinstance(eagerness, str) or eagerness not in EAGERNESS_SILENCE_MS:
+        raise refused(f".eagerness must be one of {', '.join(EAGERNESS_SILENCE_MS)}")
+    kept = {key: held for key, held in value.items() if key != "eagerness"}
+    return {**kept, "type": SERVER_VAD, "silence_duration_ms": EAGERNESS_SILENCE_MS[eagerness]}
 
 
 def _is_int(value: object, least: int) -> bool:
@@ -139,6 +158,7 @@ def _in_range(value: object, least: float, most: float) -> bool:
     return isinstance(value, int | float) and is_number(value) and least <= value <= most
 
 
+_SEMANTIC_FIELDS = ("type", "eagerness", "create_response", "interrupt_response")
 _RULES: dict[str, tuple[Callable[[object], bool], str]] = {
     "threshold": (lambda value: _in_range(value, 0, 1), "a number from 0 to 1"),
     "prefix_padding_ms": (lambda value: _is_int(value, 0), "an integer from 0"),
@@ -146,6 +166,7 @@ _RULES: dict[str, tuple[Callable[[object], bool], str]] = {
     "create_response": (lambda value: isinstance(value, bool), "true or false"),
     "interrupt_response": (lambda value: isinstance(value, bool), "true or false"),
     "min_speech_duration_ms": (lambda value: _in_range(value, 0, float("inf")), "a number from 0"),
+    "idle_timeout_ms": (lambda value: _is_int(value, 1), "an integer from 1"),
 }
 
 

@@ -72,7 +72,7 @@ def decide_commit(session: Session, command: Commit, now_ms: int) -> tuple[Fact,
     if session.judges_speech and session.in_progress and command.is_speech is not True:
         over_ms = session.overlap.speech_ms
         if 0 < over_ms <= session.settings.overlap_short_ack_ms:
-            return *_forgotten(session), SilenceCommitted(item_id=_item_id(session), overlap_ack=True)
+            return *forgotten(session), SilenceCommitted(item_id=_item_id(session), overlap_ack=True)
     return _commit(session, command)
 
 
@@ -86,7 +86,7 @@ def _item_id(session: Session) -> str:
     return session.input.item_id or next_item_id(session)
 
 
-def _forgotten(session: Session) -> tuple[Fact, ...]:
+def forgotten(session: Session) -> tuple[Fact, ...]:
     """An utterance that had begun is over, and nothing comes of it."""
     heard = session.input
     if heard.item_id is None or heard.speech_stopped or not heard.speech_started:
@@ -96,7 +96,7 @@ def _forgotten(session: Session) -> tuple[Fact, ...]:
 
 def _silence(session: Session) -> tuple[Fact, ...]:
     """Nothing was said after all. A model that listens all the time goes on listening, and says so."""
-    silent = *_forgotten(session), SilenceCommitted(item_id=_item_id(session))
+    silent = *forgotten(session), SilenceCommitted(item_id=_item_id(session))
     return silent if session.is_chat_lane else (*silent, Listened(reason="silence_or_noise"))
 
 
@@ -229,15 +229,14 @@ def apply(session: Session, fact: Fact) -> tuple[Session, tuple[Effect, ...]]:
 
 
 def _sealed(session: Session, fact: InputCommitted) -> tuple[Session, tuple[Effect, ...]]:
-    known = session.input.item_id == fact.item_id or fact.announced
-    before = session.item(fact.item_id) if fact.announced else None
+    known = session.input.item_id == fact.item_id
     item = Item(
         id=fact.item_id,
         role="user",
         part="audio" if fact.has_audio else "text",
         text=fact.text,
         transcript=fact.transcript,
-        previous_item_id=session.last_item_id if before is None else before.previous_item_id,
+        previous_item_id=fact.previous_item_id if fact.created else session.last_item_id,
         transcribing=fact.transcribing,
         remembered=bool(fact.transcript or fact.text),
         audio_ms=fact.audio_ms or 0,

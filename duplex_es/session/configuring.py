@@ -12,7 +12,11 @@ from msgspec import UNSET
 
 from ..model import ModelInfo, ReconfigureModel
 from ..protocol import ProtocolError, SessionConfig, TurnDetection, read_config, settle_overlap_policy
+from ..protocol.audio import PCM16
+from .sound import DETECTABLE_HZ
 from .state import Session, Settings, replace
+
+_INPUT_PARAM = "audio.input.format"
 
 _PLAIN_FIELDS = (
     "instructions",
@@ -39,7 +43,7 @@ def opening_settings(raw: dict[str, object], info: ModelInfo, model: str) -> Set
     ``server_vad_requires_native_duplex`` or ``unsupported_ref_audio_path`` with the failing field.
     """
     config = read_config(raw)
-    _check_extra_body(config)
+    _check_extra_body(config, info)
     base = Settings(model=model, auto_response=info.auto_response, overlap_policy=info.overlap_policy)
     return _patched(base, config, info)
 
@@ -50,7 +54,8 @@ def updated_settings(session: Session, raw: dict[str, object]) -> Settings:
     if info is None:
         raise ProtocolError("bad_event", "The session is not open.")
     config = read_config(raw, opening=False)
-    _check_extra_body(config)
+    _check_sound(session, config)
+    _check_extra_body(config, info)
     if isinstance(config.model, str) and settings.model and config.model != settings.model:
         message = f"session.model: this session talks to {settings.model!r}; open another one for {config.model!r}."
         raise ProtocolError("model_update_unsupported", message, "session.model")
@@ -63,11 +68,52 @@ def updated_settings(session: Session, raw: dict[str, object]) -> Settings:
         message = "session.ref_audio is fixed when the session opens; open another session for another voice."
         raise ProtocolError("ref_audio_update_unsupported", message, "session.ref_audio")
     _check_native_flag(config, settings)
-    return _patched(settings, config, info)
+    patched = _patched(settings, config, info)
+    _check_fixed(session, info, patched)
+    return patched
 
 
-def _check_extra_body(config: SessionConfig) -> None:
-    """A voice is given as data or a reference; a path on the server's disk is never opened for a client."""
+def _check_sound(session: Session, config: SessionConfig) -> None:
+    """What a turn-based model's detector has begun to hear stays of one kind."""
+    settings = session.settings
+    if not session.is_chat_lane or settings.turn_detection is None or not _has_heard(session):
+        return
+    changes = {"input_format": config.input_encoding, "input_rate_hz": config.input_rate_hz}
+    if any(new not in (UNSET, getattr(settings, name)) for name, new in changes.items()):
+        message = "audio.input.format cannot change once a turn-based model with server_vad has been sent audio."
+        raise ProtocolError("unsupported_audio_format", message, _INPUT_PARAM)
+
+
+def _has_heard(session: Session) -> bool:
+    """Whether any caller audio was ever accepted."""
+    clock = session.input.clock
+    return clock.samples > 0 or clock.base_us > 0
+
+
+def _check_fixed(session: Session, info: ModelInfo, patched: Settings) -> None:
+    """What a model fixes when it opens, and what it has built its context from."""
+    if session.is_chat_lane and _has_heard(session) and patched.turn_detection != session.settings.turn_detection:
+        message = "turn_detection cannot change once a turn-based model has been sent audio; open another session."
+        raise ProtocolError("unsupported_turn_detection", message, "turn_detection")
+    for name in info.fixed_settings:
+        if getattr(patched, name, None) != getattr(session.settings, name, None):
+            code = "instructions_update_unsupported" if name == "instructions" else "invalid_duplex_runtime_config"
+            message = f"session.{name} is fixed when this model opens; open another session to change it."
+            raise ProtocolError(code, message, f"session.{name}")
+
+
+def _check_extra_body(config: SessionConfig, info: ModelInfo) -> None:
+    """A voice is given as data or a reference; a path on the server's disk is never opened for a client.
+
+    Keys that a model's runtime keeps for itself are not the client's to set.
+    """
+    body = {} if config.extra_body is UNSET else config.extra_body
+    for key in body:
+        if any(key == name or (name.endswith("*") and key.startswith(name[:-1])) for name in info.private_keys):
+            param = f"session.extra_body.{key}"
+            raise ProtocolError(
+                "invalid_duplex_runtime_config", f"{param} belongs to the runtime; leave it out.", param
+            )
     for key in ("ref_audio_path", "tts_ref_audio_path"):
         if config.extra_body is not UNSET and key in config.extra_body:
             param = f"session.extra_body.{key}"
@@ -107,7 +153,18 @@ def _patched(settings: Settings, config: SessionConfig, info: ModelInfo) -> Sett
         changes["audio"] = config.audio or {}
     changes.update(_formats(settings, config))
     changes.update(_turn_taking(settings, config, info))
-    return replace(settings, **changes)
+    patched = replace(settings, **changes)
+    _check_detectable(patched, info)
+    return patched
+
+
+def _check_detectable(settings: Settings, info: ModelInfo) -> None:
+    """A turn-based model's detector hears PCM16 of two rates."""
+    if not info.is_chat_lane or settings.turn_detection is None:
+        return
+    if settings.input_format != PCM16 or settings.input_rate_hz not in DETECTABLE_HZ:
+        message = "turn_detection of a turn-based model needs mono pcm16 input at 16000 or 24000 Hz."
+        raise ProtocolError("unsupported_turn_detection", message, _INPUT_PARAM)
 
 
 def _formats(settings: Settings, config: SessionConfig) -> dict[str, object]:
@@ -131,7 +188,7 @@ def _turn_taking(settings: Settings, config: SessionConfig, info: ModelInfo) -> 
 
     A model that interrupts itself (its own policy is ``barge_in_on_speech``) needs no detector for that.
     """
-    native = info.capabilities.implementation_level == "model_native_duplex"
+    native = not info.is_chat_lane
     known = settings.turn_detection
     current = msgspec.convert(known, TurnDetection) if known is not None else None
     wanted = config.turn_detection

@@ -5,13 +5,14 @@ Source: docs/reference/realtime-api.md, "Conversation items".
 
 from __future__ import annotations
 
-from ..model import ToolOutput
-from ..protocol import ContentPart, CreateItem, DeleteItem, RetrieveItem
+from ..protocol import CreateItem, DeleteItem, RetrieveItem, given
 from ..protocol import Item as WireItem
+from .calls import refused_output
 from .committing import next_item_id
-from .effects import AskModel, Effect
+from .effects import Effect
 from .events import Fact, ItemCreated, ItemDeleted, ItemRetrieved
 from .refusals import refuse
+from .spoken_items import create_spoken, written
 from .state import Item, Session, replace
 
 ROOT = "root"
@@ -38,10 +39,15 @@ def decide_create(session: Session, command: CreateItem, now_ms: int) -> tuple[F
 
 
 def _misplaced(session: Session, command: CreateItem, wire: WireItem) -> tuple[Fact, ...]:
-    """The refusal of an item that names a place that is not there, or the item of the answer being given."""
+    """The refusal of an item that names a place that is not there, or an id that is taken.
+
+    A seed client's item takes the place of one with its id; clients of the stock dialects rely on its being refused.
+    """
     after = command.previous_item_id
     if isinstance(after, str) and after not in (ROOT, session.input.item_id) and session.item(after) is None:
         return refuse(command, "item_not_found", f"There is no item {after!r} to follow.", "previous_item_id")
+    if session.asks_for_answers and isinstance(wire.id, str) and session.item(wire.id) is not None:
+        return refuse(command, "item_exists", f"There is an item {wire.id!r} already.", "item.id")
     if session.response is not None and wire.id == session.response.item_id:
         return refuse(command, "bad_event", "This item is being spoken; give the new one another id.", "item.id")
     return ()
@@ -58,16 +64,13 @@ def _identity(session: Session, command: CreateItem, wire: WireItem) -> dict[str
 
 
 def _create_message(session: Session, command: CreateItem, wire: WireItem) -> tuple[Fact, ...]:
+    """A message: written down as it is, or, where a user's holds sound, spoken into the session and committed."""
     role = wire.role if isinstance(wire.role, str) and wire.role else "user"
     parts = wire.content if isinstance(wire.content, list) else []
-    if any(isinstance(part.audio, bytes) for part in parts):
-        return refuse(
-            command,
-            "bad_audio",
-            "Audio in conversation.item.create is not taken; stream it with input_audio_buffer.append.",
-            "item.content.audio",
-        )
-    text = " ".join(said for said in map(_said, parts) if said)
+    if role == "user" and any(isinstance(part.audio, bytes) for part in parts):
+        place = _identity(session, command, wire)
+        return create_spoken(session, command, parts, str(place["id"]), place["previous_item_id"])
+    text = " ".join(said for said in map(written, parts) if said)
     if not text:
         return refuse(command, "bad_event", "item.content needs a part with non-empty text.", "item.content")
     item = Item(
@@ -77,13 +80,6 @@ def _create_message(session: Session, command: CreateItem, wire: WireItem) -> tu
         text=text,
     )
     return (ItemCreated(item=item),)
-
-
-def _said(part: ContentPart) -> str:
-    for value in (part.text, part.transcript):
-        if isinstance(value, str) and value.strip():
-            return value
-    return ""
 
 
 def _create_call(session: Session, command: CreateItem, wire: WireItem) -> tuple[Fact, ...]:
@@ -103,19 +99,14 @@ def _create_call(session: Session, command: CreateItem, wire: WireItem) -> tuple
 
 def _create_output(session: Session, command: CreateItem, wire: WireItem) -> tuple[Fact, ...]:
     """The answer to a function call: of a known call, a string, and only once."""
-    code = "invalid_function_call_output"
-    calls = {item.call_id for item in session.items if item.type == "function_call"}
-    if not isinstance(wire.call_id, str) or wire.call_id not in calls:
-        return refuse(command, code, "item.call_id must be the call_id of a function_call item.", "item.call_id")
-    if not isinstance(wire.output, str):
-        return refuse(command, code, "item.output must be a string.", "item.output")
-    if any(item.type == "function_call_output" and item.call_id == wire.call_id for item in session.items):
-        return refuse(command, code, f"Call {wire.call_id!r} was answered already.", "item.output")
+    refused = refused_output(session, command, wire)
+    if refused is not None:
+        return refused
     item = Item(
         **_identity(session, command, wire),  # type: ignore[arg-type]
         type="function_call_output",
-        call_id=wire.call_id,
-        output=wire.output,
+        call_id=given(wire.call_id, ""),
+        output=given(wire.output, ""),
     )
     return (ItemCreated(item=item),)
 
@@ -149,11 +140,7 @@ def apply(session: Session, fact: Fact) -> tuple[Session, tuple[Effect, ...]]:
     """Fold one conversation fact. Total: deleting what is gone changes nothing."""
     match fact:
         case ItemCreated(item=item):
-            session = replace(session.with_item(item), items_count=session.items_count + 1)
-            if item.type != "function_call_output":
-                return session, ()
-            request = ToolOutput(epoch=session.epoch, call_id=item.call_id or "", output=item.output or "")
-            return session, (AskModel(request),)
+            return replace(session.with_item(item), items_count=session.items_count + 1), ()
         case ItemDeleted(item_id=item_id):
             return replace(session, items=tuple(item for item in session.items if item.id != item_id)), ()
     return session, ()

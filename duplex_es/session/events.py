@@ -27,6 +27,8 @@ class SessionOpened(Fact, frozen=True, kw_only=True):
     info: ModelInfo
     settings: Settings
     updated: bool = True
+    event_id: str | None = None
+    dialect: str = "duplex"
 
 
 class SessionRefused(Fact, frozen=True, kw_only=True):
@@ -45,10 +47,11 @@ class SessionReconfigured(Fact, frozen=True, kw_only=True):
 
 
 class SocketChanged(Fact, frozen=True, kw_only=True):
-    """A socket attached under ``generation``, or left (``attached=False``)."""
+    """A socket attached under ``generation``, or left (``attached=False``). ``dialect`` is what it speaks."""
 
     generation: int
     attached: bool
+    dialect: str = "duplex"
 
 
 class HeartbeatAnswered(Fact, frozen=True, kw_only=True):
@@ -157,8 +160,9 @@ class InputCommitted(Fact, frozen=True, kw_only=True):
 
     ``transcribing``: the transcript is still to come. ``respond``: an answer is wanted, ``deferred``: but not before
     the one being given is over. ``overlap_deferred``: it was said over that answer, and waits with it (``asked``: the
-    client asked for its answer). ``waits``: it is told to the model now and answered later. ``announced``: the item is
-    known to the client. ``text`` is what was typed into it, ``has_audio`` that it was spoken, for ``audio_ms``.
+    client asked for its answer). ``waits``: it is told to the model now and answered later. ``created``: the
+    client created it as an item, to follow ``previous_item_id``. ``text`` is what was typed into it, ``has_audio`` that
+    it was spoken, for ``audio_ms``.
     """
 
     item_id: str
@@ -171,7 +175,8 @@ class InputCommitted(Fact, frozen=True, kw_only=True):
     overlap_deferred: bool = False
     waits: bool = False
     asked: bool = False
-    announced: bool = False
+    created: bool = False
+    previous_item_id: str | None = None
     text: str = ""
     has_audio: bool = True
     audio_ms: int | None = None
@@ -183,7 +188,6 @@ class TurnPromoted(Fact, frozen=True, kw_only=True):
 
     item_id: str
     respond: bool = False
-
 
 
 class InputTranscribed(Fact, frozen=True, kw_only=True):
@@ -322,7 +326,7 @@ class FunctionCalled(Fact, frozen=True, kw_only=True):
 
 
 class FunctionCallMalformed(Fact, frozen=True, kw_only=True):
-    """A tool call without a name or id; the client is shown it raw."""
+    """A tool call that cannot be answered, without a name or an id of its own; the client is shown it raw."""
 
     call_id: str | None
     name: str | None

@@ -13,7 +13,8 @@ def history(session: Session) -> tuple[HistoryItem, ...]:
     A model that keeps what it heard by item is also told of what was said aloud and never written down.
     """
     keeps_audio = session.info is not None and session.info.keeps_audio
-    entries = (_entry(item, keeps_audio) for item in session.items if item.remembered or (keeps_audio and _spoken(item)))
+    known = (item for item in session.items if item.remembered or (keeps_audio and _spoken(item)))
+    entries = (_entry(item, keeps_audio) for item in known)
     return tuple(entry for entry in entries if entry is not None)
 
 

@@ -35,7 +35,7 @@ from .events import (
 from .history import history
 from .inputs import ModelLost, OpenAs, TimerFired
 from .refusals import known_code, refuse
-from .responses import finish
+from .responses import finish, start_response
 from .state import Session, replace
 
 DISCONNECT_GRACE_MS = 30_000
@@ -43,15 +43,33 @@ MAX_IDLE_S = 7 * 86_400.0
 """The longest silence a client can ask for; no timer runs longer."""
 IDLE_TIMER = "idle"
 GRACE_TIMER = "disconnect_grace"
+SILENCE_TIMER = "caller_silence"
 
 
 def timers(session: Session) -> dict[str, int]:
-    """The timers this state asks for, name to milliseconds. A silent client is timed out, an absent one waited for."""
+    """The timers this state asks for, name to milliseconds. A silent client is timed out, an absent one waited for.
+
+    A caller who says nothing after an answer is spoken to again, once, where the client asks for that.
+    """
     if session.state != "open":
         return {}
-    if session.attached:
-        return {IDLE_TIMER: int(min(session.settings.idle_timeout_s, MAX_IDLE_S) * 1000)}
-    return {GRACE_TIMER: DISCONNECT_GRACE_MS}
+    if not session.attached:
+        return {GRACE_TIMER: DISCONNECT_GRACE_MS}
+    wanted = {IDLE_TIMER: int(min(session.settings.idle_timeout_s, MAX_IDLE_S) * 1000)}
+    silence_ms = (session.settings.turn_detection or {}).get("idle_timeout_ms")
+    if isinstance(silence_ms, int) and _awaits_caller(session):
+        wanted[SILENCE_TIMER] = min(silence_ms, int(MAX_IDLE_S * 1000))
+    return wanted
+
+
+def _awaits_caller(session: Session) -> bool:
+    """Whether the caller was answered and has not said anything since."""
+    busy = (session.response, session.begun, session.owed, session.waiting, session.input.item_id)
+    if session.input.has_speech or any(one is not None for one in busy) or len(session.items) < 2:
+        return False
+    before, newest = session.items[-2:]
+    answered = newest.response_id is not None and newest.type == "message" and newest.status == "completed"
+    return answered and before.response_id is None and session.info is not None and session.info.takes_text_turns
 
 
 def open_model(session: Session) -> OpenModel:
@@ -86,6 +104,8 @@ def decide_open(session: Session, opening: OpenAs, now_ms: int) -> tuple[Fact, .
             info=opening.info,
             settings=settings,
             updated=command.updated,
+            event_id=command.event_id if isinstance(command.event_id, str) else None,
+            dialect=command.dialect,
         ),
     )
 
@@ -134,14 +154,14 @@ def decide_attached(session: Session, attached: SocketAttached, now_ms: int) -> 
     """Note which socket holds the session now."""
     if attached.generation <= session.generation:
         return ()
-    return (SocketChanged(generation=attached.generation, attached=True),)
+    return (SocketChanged(generation=attached.generation, attached=True, dialect=attached.dialect),)
 
 
 def decide_detached(session: Session, detached: SocketDetached, now_ms: int) -> tuple[Fact, ...]:
     """The current socket is gone: wait for a resume, or end the session if its model cannot be resumed."""
     if detached.generation != session.generation or not session.attached:
         return ()
-    left = SocketChanged(generation=detached.generation, attached=False)
+    left = SocketChanged(generation=detached.generation, attached=False, dialect=session.dialect)
     resumable = session.info is not None and session.info.capabilities.supports_session_resume is True
     if session.state == "open" and not resumable:
         return left, *_ended(session, "disconnect")
@@ -167,6 +187,8 @@ def decide_timer(session: Session, fired: TimerFired, now_ms: int) -> tuple[Fact
     """End a session whose client fell silent or did not come back."""
     if fired.name == IDLE_TIMER and session.attached:
         return _ended(session, "timeout")
+    if fired.name == SILENCE_TIMER and SILENCE_TIMER in timers(session):
+        return (start_response(session, generate=True),)
     if fired.name == GRACE_TIMER and not session.attached:
         expired = SessionExpired(reason="disconnect_grace_expired")
         if session.response is None:
@@ -181,7 +203,7 @@ def decide_model_lost(session: Session, lost: ModelLost, now_ms: int) -> tuple[F
     # What came right after the opening may have been decided already: even then a response has its end.
     ended = () if session.response is None else (finish(session, "failed", reason=code),)
     if lost.opening:
-        return *ended, SessionRefused(code=code, message=lost.message, param=lost.param)
+        return *ended, SessionRefused(code=code, message=lost.message, param=lost.param, event_id=session.opened_by)
     rejected = CommandRejected(code=code, message=lost.message, param=lost.param)
     return rejected, *ended, SessionClosed(reason=code)
 
@@ -200,6 +222,8 @@ def apply(session: Session, fact: Fact) -> tuple[Session, tuple[Effect, ...]]:
                 state="open",
                 info=fact.info,
                 settings=fact.settings,
+                opened_by=fact.event_id,
+                dialect=fact.dialect,
             )
             return opened, (AskModel(open_model(opened)), AnswerOpening())
         case SessionRefused():
@@ -207,8 +231,9 @@ def apply(session: Session, fact: Fact) -> tuple[Session, tuple[Effect, ...]]:
             return replace(session, state="closed"), (AnswerOpening(refusal=refusal), EndSession("refused"))
         case SessionReconfigured(settings=settings):
             return replace(session, settings=settings), (AskModel(reconfigure_model(settings)),)
-        case SocketChanged(generation=generation, attached=attached):
-            return replace(session, generation=max(generation, session.generation), attached=attached), ()
+        case SocketChanged(generation=generation, attached=attached, dialect=dialect):
+            generation = max(generation, session.generation)
+            return replace(session, generation=generation, attached=attached, dialect=dialect), ()
         case EventsAcknowledged(seq=seq):
             return session, (AcknowledgeLog(seq),)
         case SessionClosed(reason=reason) | SessionExpired(reason=reason):

@@ -17,6 +17,7 @@ from ..model import (
     ModelSpoke,
 )
 from ..protocol import answer_item_id, mint_response_id
+from .calls import known_call
 from .events import (
     AudioProduced,
     CommandRejected,
@@ -213,10 +214,13 @@ def decide_listened(session: Session, signal: ModelListened, now_ms: int) -> tup
 
 
 def decide_function_call(session: Session, signal: ModelCalledFunction, now_ms: int) -> tuple[Fact, ...]:
-    """A tool call becomes an item and a response of its own; the speech response, if any, stays active."""
+    """A tool call becomes an item and a response of its own; the speech response, if any, stays active.
+
+    One that cannot be answered, because it lacks its id or name or has the id of another, is shown as it came.
+    """
     if is_stale(session, signal.epoch):
         return ()
-    if not signal.call_id or not signal.name:
+    if not signal.call_id or not signal.name or known_call(session, signal.call_id) is not None:
         return (FunctionCallMalformed(call_id=signal.call_id, name=signal.name, arguments=signal.arguments),)
     response_id = next_response_id(session)
     return (

@@ -180,6 +180,18 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     failed: bool = False
 
 
+class Call(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One function call: ``open``, ``completed`` by its output, ``cancelled`` when its item was deleted, or ``stale``.
+
+    ``imported``: the client put it into the history; nobody waits for its output.
+    """
+
+    call_id: str
+    item_id: str
+    state: str = "open"
+    imported: bool = False
+
+
 class Begun(msgspec.Struct, frozen=True, omit_defaults=True):
     """A turn of the model of which nothing is to be seen yet, perhaps never will be.
 
@@ -194,20 +206,22 @@ class Begun(msgspec.Struct, frozen=True, omit_defaults=True):
 class Session(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Everything a decision may depend on.
 
-    ``state`` is ``new`` until the opening command was decided, then ``open``, then ``closed``. ``epoch`` is the
-    interruption fence, ``turn_id`` counts finished model turns. ``begun`` is the turn the model is in while there is
-    nothing to show of it. ``owed`` is the committed item the model still owes an answer for; ``waiting`` is a turn that
-    comes after the answer being given. ``forced`` counts the appends of this turn that the model had to listen to.
-    ``input_epoch`` is the epoch of the last input clear: what the model heard before it is stale. ``acks_playback``
-    says that this client reports playback at all; one that never does is taken to hear what it is sent.
-    ``last_response_id`` resolves requests that name none.
+    ``state`` is ``new`` until the opening command was decided, then ``open``, then ``closed``; ``opened_by`` is the
+    client's own id of that command. ``epoch`` is the interruption fence, ``turn_id`` counts finished model turns.
+    ``begun`` is the turn the model is in while there is nothing to show of it. ``owed`` is the committed item the model
+    still owes an answer for; ``waiting`` is a turn that comes after the answer being given. ``forced`` counts the
+    appends of this turn that the model had to listen to. ``input_epoch`` is the epoch of the last input clear: what the
+    model heard before it is stale. ``acks_playback`` says that this client reports playback at all; one that never does
+    is taken to hear what it is sent. ``last_response_id`` resolves requests that name none.
     """
 
     id: str = ""
     incarnation: int = 0
     state: str = "new"
+    opened_by: str | None = None
     generation: int = 0
     attached: bool = False
+    dialect: str = "duplex"
     epoch: int = 0
     input_epoch: int = 0
     turn_id: int = 0
@@ -225,9 +239,15 @@ class Session(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     waiting: Waiting | None = None
     overlap: Overlap = Overlap()
     forced: int = 0
+    calls: tuple[Call, ...] = ()
     last_response_id: str | None = None
     usage_input_ms: int = 0
     usage_output_ms: int = 0
+
+    @property
+    def asks_for_answers(self) -> bool:
+        """Whether the client is one that knows only plain OpenAI Realtime, and asks for answers to function calls."""
+        return self.dialect in ("ga", "beta")
 
     @property
     def is_chat_lane(self) -> bool:

@@ -14,6 +14,7 @@ from .. import model, protocol
 from . import (
     answering,
     appending,
+    calls,
     cancelling,
     committing,
     conversation,
@@ -91,6 +92,7 @@ _FAMILIES: tuple[Apply, ...] = (
     cancelling.apply,
     playback.apply,
     conversation.apply,
+    calls.apply,
     waiting.apply,
 )
 """Applied in this order; a fact that concerns two families (a cancel that clears the input) passes through both."""

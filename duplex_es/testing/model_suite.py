@@ -390,6 +390,11 @@ class ModelSuite:
         await caller.ear.quiet()
         assert [failure for failure in caller.ear.of(ModelFailed) if failure.fatal] == []
 
+    async def test_a_tool_output_that_wants_no_response_gets_none(self, caller: Caller) -> None:
+        await caller.perform(ToolOutput(epoch=caller.epoch, call_id="call_1", output="42", respond=False))
+        await caller.ear.quiet()
+        assert caller.ear.of(ModelSpoke) == []
+
     async def test_listening_has_a_reason(self, caller: Caller) -> None:
         await caller.be_silent(300)
         await caller.commit()

@@ -46,7 +46,8 @@ Prepare = Callable[[Caller], Awaitable[Wire]]
 class Refused:
     """``event`` (or the raw ``text``) is refused with ``code`` and ``param``; ``prepare`` leads there and adds fields.
 
-    ``steps`` are played by the model; ``model`` when it must be another than ``scripted``.
+    ``steps`` are played by the model; ``model`` when it must be another than ``scripted``. ``afterwards`` comes before
+    the session has to show that it goes on.
     """
 
     code: str
@@ -56,6 +57,7 @@ class Refused:
     prepare: Prepare | None = None
     steps: tuple[Wire, ...] = ()
     model: str = "scripted"
+    afterwards: Wire | None = None
     fault: str = ""
 
     @property
@@ -72,6 +74,21 @@ async def answering(caller: Caller) -> Wire:
         "response.output_audio.delta", where=lambda frame: frame["metadata"]["audio_duration_ms"] == 480
     )
     await caller.hear_until("response.output_audio_transcript.delta")
+    return {}
+
+
+async def with_four_turns_waiting(caller: Caller) -> Wire:
+    """An answer is being given, and four turns were committed behind it."""
+    await answering(caller)
+    for _ in range(4):
+        for _ in range(4):
+            await caller.say(**append())
+        await caller.say(type="input_audio_buffer.commit", response_create=True)
+        committed = await caller.hear_until("input_audio_buffer.committed")
+        assert committed["event"]["response_create_deferred"] is True
+    for _ in range(4):
+        await caller.say(**append())
+    await caller.hear_until("overlap.decision", where=lambda frame: frame["reason"] == "accumulating_overlap_speech")
     return {}
 
 
@@ -185,6 +202,14 @@ REFUSED: list[Refused] = [
     Refused("invalid_video_frames", "video_frames[0]", append(video_frames=["R0lGODlhAQABAA"])),
     Refused("invalid_video_frames", "max_slice_nums", append(max_slice_nums=2)),
     Refused("input_audio_buffer_empty", None, {"type": "input_audio_buffer.commit"}, prepare=with_nothing_buffered),
+    Refused(
+        "input_backpressure",
+        None,
+        {"type": "input_audio_buffer.commit"},
+        prepare=with_four_turns_waiting,
+        afterwards={"type": "response.cancel"},
+        steps=({"on": "generate", "do": UNENDING},),
+    ),
     Refused("native_text_append_unsupported", "type", {"type": "input.text.append", "text": "and tomorrow?"}),
     Refused("bad_event", "text", {"type": "input.text.append"}),
     # settings
@@ -359,6 +384,8 @@ async def test_a_refused_event_says_why_and_changes_nothing(scripted: Deployment
         await caller.socket.send(row.text or json.dumps({**row.event, **fields, "event_id": EVENT_ID}))
         frame = await caller.hear()
         after = await state_of(caller)
+        if row.afterwards:
+            await caller.say(**row.afterwards)
         await assert_commits(caller)
 
     assert frame["type"] == "error", frame
@@ -425,7 +452,6 @@ UNABLE: list[Unable] = [
         ALONE,
         update(instructions="Be brief."),
         True,
-        fault="the card's fixed settings are not looked at",
     ),
     Unable("response_create_without_input", None, MINICPM, NATIVE, {"type": "response.create"}),
     Unable(
@@ -701,6 +727,20 @@ async def test_a_refused_resume_ends_that_socket_and_leaves_the_session_to_its_h
     assert caller.socket.close_code == 1000
 
 
+async def test_a_session_of_a_model_that_cannot_be_resumed_has_no_token_and_is_refused(profiled: Deployment):
+    async with conversing(profiled.urls[0], model=PERSONAPLEX, extra_body={"script": []}) as holder:
+        created = holder.heard[0]
+        async with calling(profiled.urls[1], query="?autostart=0") as caller:
+            wanted = {"incarnation": 0, "resume_token": "rt_none", "session_id": created["session"]["id"]}
+            await caller.say(type="session.resume", **wanted)
+            frame = await caller.hear()
+            await caller.socket.wait_closed()
+        await state_after(holder)
+
+    assert_refused(frame, "unsupported_session_resume", flat=True)
+    assert not {"incarnation", "attachment_generation", "resume_token"} & created.keys()
+
+
 def resume_of(holder: Caller) -> Wire:
     """The event that takes the session over from where its holder is."""
     created = holder.heard[0]
@@ -859,7 +899,6 @@ DEPLOYED = {
 NOT_YET: dict[str, str] = {
     "session_update_aborted": "an append cannot fail after it was taken: the log has it",
     "playback_ack_too_late": "every answer keeps its place in the history, so no report comes too late",
-    "input_backpressure": "the log holds what a worker has not read yet; nothing bounds it per session",
 }
 """Codes of features that are not there."""
 

@@ -1,7 +1,7 @@
 """Every worked example of the API against a live server: what a client says is taken, what a server says is heard.
 
 Client examples are sent as they are printed, with the ids of the live session in them; server examples are provoked and
-compared key by key. ``NOT_YET`` names those that nothing here can provoke, and why.
+compared key by key. ``STAND_IN`` names those that no real worker can be made to show, and why.
 """
 
 from __future__ import annotations
@@ -27,15 +27,10 @@ from tests.support.examples import CLIENT, SERVER, Wire, assert_shows, said
 from tests.support.ordering import check_order
 from tests.support.processes import StoreProcess
 from tests.support.services import Deployment
-from tests.support.talking import Caller, calling, conversing
+from tests.support.talking import Caller, calling, conversing, question_pcm
+from workers.models.scripted.profiles import PROFILES
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60)]
-
-NOT_YET: dict[str, str] = {
-    "input.text.append": "needs a turn-based model; every built-in one is model-native",
-    "overlap.decision": "the overlap policies are not built yet",
-}
-"""Example → why nothing provokes it yet. Its test is a strict xfail: it fails once the example can be shown."""
 
 STAND_IN: dict[str, str] = {
     "session.expired": "an attached session ends by idle_timeout_s, with session.closed; nothing reaps it from outside",
@@ -46,12 +41,8 @@ STAND_IN: dict[str, str] = {
 SUNNY: Wire = {"audio_ms": 2400, "text": "It is sunny, 24 degrees.", "chunk_ms": 1000, "pace": "fast"}
 ANSWER: list[Wire] = [SUNNY, {"finish": True}]
 UNENDING: list[Wire] = [SUNNY, {"wait_ms": 60_000}, {"finish": True}]
+TURN_BASED = PROFILES["qwen3_omni"].info.name
 WEATHER = "what is the weather today"
-
-
-def not_yet(name: str) -> pytest.MarkDecorator:
-    """A strict xfail with the reason the table gives."""
-    return pytest.mark.xfail(strict=True, reason=NOT_YET[name])
 
 
 def errors(caller: Caller) -> list[Wire]:
@@ -66,10 +57,10 @@ async def settle(caller: Caller) -> None:
 
 
 @asynccontextmanager
-async def call(deployment: Deployment, *steps: Wire, **session: Any) -> AsyncIterator[Caller]:
+async def call(deployment: Deployment, *steps: Wire, model: str = "scripted", **session: Any) -> AsyncIterator[Caller]:
     """An open call to a model that plays ``steps`` and answers only when asked; nothing in it may be refused."""
     extra_body = {"auto_response": False, "script": list(steps), **session.pop("extra_body", {})}
-    async with conversing(deployment.urls[0], model="scripted", extra_body=extra_body, **session) as caller:
+    async with conversing(deployment.urls[0], model=model, extra_body=extra_body, **session) as caller:
         yield caller
         await settle(caller)
     check_order(caller.heard)
@@ -351,7 +342,6 @@ async def test_a_commit_declared_silent_is_answered_with_a_decision_to_listen(sc
     assert not [frame for frame in caller.heard if frame["type"] == "response.created"]
 
 
-@pytest.mark.xfail(strict=True, reason="a silence commit is answered with response.listen alone")
 @pytest.mark.shows("input_audio_buffer.committed")
 async def test_a_commit_declared_silent_is_still_acknowledged_as_a_commit(scripted: Deployment):
     async with call(scripted) as caller:
@@ -401,14 +391,14 @@ async def test_a_cancel_drops_the_buffer_and_moves_the_epoch(scripted: Deploymen
     assert updated["session"]["epoch"] == 1
 
 
-@not_yet("input.text.append")
 @pytest.mark.shows("input.text.append")
-async def test_text_is_appended_to_the_open_item_of_a_turn_based_model(scripted: Deployment):
-    async with call(scripted, {"on": "generate", "do": ANSWER}) as caller:
+async def test_text_is_appended_to_the_open_item_of_a_turn_based_model(profiled: Deployment):
+    async with call(profiled, {"on": "end_turn", "do": ANSWER}, model=TURN_BASED) as caller:
         await caller.say(**said("input.text.append"))
         await settle(caller)
         await caller.say(type="input.commit")
         added = await caller.hear_until("conversation.item.added")
+        await caller.hear_until("rate_limits.updated")
 
     assert added["item"]["content"] == [{"type": "input_text", "text": CLIENT["input.text.append", 1]["text"]}]
 
@@ -719,39 +709,38 @@ async def test_a_truncating_acknowledgement_says_what_was_heard_of_an_interrupte
 # -- overlap ---------------------------------------------------------------------------------------------------------
 
 
-@not_yet("overlap.decision")
 @pytest.mark.shows("overlap.decision")
 async def test_long_speech_over_an_answer_is_listened_to_and_reported(scripted: Deployment):
     async with call(scripted, {"on": "generate", "do": UNENDING}, overlap_policy="listen_only") as caller:
         await answered(caller)
         await caller.hear_until("response.output_audio.delta")
-        for _ in range(7):
-            await speak(caller)
-        await settle(caller)
+        for _ in range(2):
+            await speak(caller, 700)
+        decision = await caller.hear_until("overlap.decision", where=lambda frame: frame["overlap_ms"] > 700)
 
-    decisions = [frame for frame in caller.heard if frame["type"] == "overlap.decision"]
-    assert_shows(decisions[-1], "overlap.decision")
-    assert decisions[-1]["overlap_ms"] == 1400
+    assert_shows(decision, "overlap.decision")
+    assert decision["overlap_ms"] == 1400
+    assert [frame["reason"] for frame in caller.heard if frame["type"] == "overlap.decision"] == [
+        "short_ack",
+        "long_overlap_speech",
+    ]
 
 
-@not_yet("overlap.decision")
-@pytest.mark.shows("overlap.decision")
+@pytest.mark.shows("overlap.decision", "response.done")
 async def test_speech_over_an_answer_barges_in_where_the_policy_says_so(scripted: Deployment):
     update = CLIENT["session.update", 2]["session"]
     async with call(scripted, {"on": "generate", "do": UNENDING}, **update) as caller:
         await answered(caller)
         await caller.hear_until("response.output_audio.delta")
-        audio = base64.b64encode(pcm16(200)).decode()
-        await caller.say(**said("input_audio_buffer.append", 3, audio=audio, force_listen=False))
-        await settle(caller)
+        await caller.play(question_pcm(), realtime=False)
+        decision = await caller.hear_until("overlap.decision", where=lambda frame: frame["action"] != "drop")
+        done = await caller.hear_until("response.done")
 
-    decision = next(frame for frame in caller.heard if frame["type"] == "overlap.decision")
+    # The printed reason is that of speech that goes on; the one of its onset is what stops the answer.
     assert_shows(decision, "overlap.decision", 2, loose={"reason"})
-    # The printed reason is that of speech that goes on; the one of its onset says the same of this append.
-    assert decision["reason"] in ("server_vad_utterance_active", "server_vad_speech_started")
-    done = next(frame for frame in caller.heard if frame["type"] == "response.done")
+    assert decision["reason"] == "server_vad_speech_started"
     assert_shows(done, "response.done", 2, loose={"response.status_details.reason"})
-    assert caller.heard.index(decision) < caller.heard.index(done)
+    assert done["response"]["status_details"]["reason"] == "turn_detected"
 
 
 # -- other names and extensions --------------------------------------------------------------------------------------
@@ -899,5 +888,5 @@ def test_every_client_example_is_sent_and_every_server_example_is_looked_for():
     assert used("assert_shows") | printed == set(SERVER)
 
 
-def test_what_cannot_be_shown_yet_is_an_example():
-    assert {*NOT_YET, *STAND_IN} <= {name for name, _ in (*CLIENT, *SERVER)}
+def test_what_takes_a_stand_in_is_an_example_of_a_server():
+    assert STAND_IN.keys() <= {name for name, _ in SERVER}

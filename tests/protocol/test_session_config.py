@@ -191,9 +191,9 @@ def test_the_output_rate_has_no_default(raw: dict[str, object], encoding: object
         ({"audio": {"input": {"sample_rate": "16000"}}}, "unsupported_audio_format", "audio.input.format"),
         ({"output_audio_format": "pcm_f32le"}, "unsupported_audio_format", "audio.output.format"),
         ({"audio": {"output": {"sample_rate_hz": 1}}}, "unsupported_audio_format", "audio.output.format"),
-        ({"turn_detection": {"type": "semantic_vad"}}, "unsupported_turn_detection", "turn_detection"),
+        ({"turn_detection": {"type": "model_native"}}, "unsupported_turn_detection", "turn_detection"),
         (
-            {"turn_detection": {"type": "semantic_vad"}, "input_audio_format": "mp3"},
+            {"turn_detection": {"type": "model_native"}, "input_audio_format": "mp3"},
             "unsupported_turn_detection",
             "turn_detection",
         ),

@@ -50,7 +50,7 @@ def test_every_field_is_read() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"type": "semantic_vad"},
+        {"type": "model_native"},
         {"type": None},
         {},
         {"threshold": 0.6},

@@ -110,6 +110,11 @@ SILLY: tuple[dict[str, Any], ...] = (
         "item": {"id": "mine", "role": "assistant", "content": [{"type": "text", "text": "I said"}]},
     },
     {"type": "conversation.item.create", "item": {"type": "message", "content": [{"type": "audio", "audio": "AAAA"}]}},
+    {
+        "type": "conversation.item.create",
+        "item": {"content": [{"type": "input_text", "text": "b"}, {"type": "audio", "audio": "AAAAAA==", "id": "q"}]},
+    },
+    {"type": "conversation.item.create", "item": {"id": "mine", "content": [{"type": "audio", "audio": "AAAAAAAA"}]}},
     {"type": "conversation.item.create", "item": {"type": "function_call", "call_id": "c1", "name": "f"}},
     {"type": "conversation.item.create", "item": {"type": "function_call_output", "call_id": "c1", "output": "1"}},
     {"type": "conversation.item.create", "item": {"type": "function_call_output", "call_id": "?", "output": 1}},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from duplex_es.model import ReconfigureModel
@@ -12,7 +13,7 @@ from duplex_es.session.configuring import opening_settings
 from duplex_es.session.effects import AskModel
 from duplex_es.session.events import SessionReconfigured
 from duplex_es.testing.scenario import opened
-from tests.session.cast import EAGER, PATIENT, TURN_BASED, answer, eager, patient, plain, said, spoke
+from tests.session.cast import EAGER, PATIENT, TURN_BASED, answer, detected, eager, native, patient, plain, said, spoke
 
 pytestmark = pytest.mark.unit
 
@@ -40,7 +41,7 @@ def test_a_setting_that_is_not_named_stays_and_null_takes_one_away() -> None:
 @pytest.mark.parametrize(
     ("session", "code", "param"),
     [
-        ({"turn_detection": {"type": "semantic_vad"}}, "unsupported_turn_detection", "turn_detection"),
+        ({"turn_detection": {"type": "model_native"}}, "unsupported_turn_detection", "turn_detection"),
         ({"turn_detection": {"threshold": 0.9}}, "unsupported_turn_detection", "turn_detection"),
         ({"turn_detection": {**VAD, "interrupt_response": False}}, "unsupported_turn_detection", "turn_detection"),
         ({"turn_detection": {**VAD, "create_response": False}}, "unsupported_turn_detection", "turn_detection"),
@@ -85,7 +86,7 @@ def test_a_refused_update_names_its_field_and_leaves_every_setting_alone(
 
 def test_the_same_things_are_refused_when_the_session_opens() -> None:
     for session, code in (
-        ({"turn_detection": {"type": "semantic_vad"}}, "unsupported_turn_detection"),
+        ({"turn_detection": {"type": "model_native"}}, "unsupported_turn_detection"),
         ({"output_audio_format": "mp3"}, "unsupported_audio_format"),
         ({"extra_body": {"ref_audio_path": "x"}}, "unsupported_ref_audio_path"),
     ):
@@ -166,3 +167,55 @@ def test_extra_body_is_added_to_and_the_playback_policy_may_stand_in_it() -> Non
 
 def test_the_model_of_a_session_is_what_the_gateway_chose() -> None:
     assert opening_settings({"model": "whatever"}, EAGER, "eager").model == "eager"
+
+
+# -- what a model or a detector fixes ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("eagerness", "silence_ms"), [({}, 500), ({"eagerness": "low"}, 800), ({"eagerness": "high"}, 300)]
+)
+def test_a_semantic_detector_is_one_that_waits_for_a_longer_or_shorter_silence(
+    eagerness: dict[str, str], silence_ms: int
+) -> None:
+    scenario = patient().when(update(turn_detection={"type": "semantic_vad", **eagerness}))
+    detector = scenario.session.settings.turn_detection or {}
+    assert (detector["type"], detector["silence_duration_ms"]) == ("server_vad", silence_ms)
+    assert scenario.session.settings.overlap_policy == "barge_in_on_speech"
+
+
+def test_what_a_model_keeps_for_itself_is_not_the_clients_to_set() -> None:
+    guarded = msgspec.structs.replace(PATIENT, private_keys=("secret", "nvc_*"))
+    for key in ("secret", "nvc_depth"):
+        param = f"session.extra_body.{key}"
+        opened(guarded).when(update(extra_body={key: 1})).refuses("invalid_duplex_runtime_config", param=param)
+        with pytest.raises(ProtocolError, match=key):
+            opening_settings({"extra_body": {key: 1}}, guarded, "patient")
+    opened(guarded).when(update(extra_body={"nvc": 1})).then(SessionReconfigured)
+
+
+def test_what_a_model_fixes_when_it_opens_stays() -> None:
+    fixed = msgspec.structs.replace(PATIENT, fixed_settings=("instructions", "tools"))
+    scenario = opened(fixed, {"instructions": "Be kind."})
+    scenario.when(update(instructions="Be brief.")).refuses(
+        "instructions_update_unsupported", param="session.instructions"
+    )
+    scenario.when(update(tools=[{"name": "f"}])).refuses("invalid_duplex_runtime_config", param="session.tools")
+    scenario.when(update(instructions="Be kind.", voice="anna")).then(SessionReconfigured)
+
+
+def test_a_turn_based_detector_hears_one_kind_of_sound_for_good() -> None:
+    for said_so in ({"input_audio_format": "g711_ulaw"}, {"sample_rate_hz": 48_000}):
+        with pytest.raises(ProtocolError, match="pcm16") as refused:
+            opening_settings({"turn_detection": VAD, **said_so}, TURN_BASED, "turns")
+        assert (refused.value.code, refused.value.param) == ("unsupported_turn_detection", "audio.input.format")
+    quiet = opened(TURN_BASED, {"turn_detection": VAD})
+    quiet.when(update(sample_rate_hz=24_000)).then(SessionReconfigured)
+    heard = quiet.given(detected(started=True))
+    heard.when(update(sample_rate_hz=24_000)).refuses("unsupported_audio_format", param="audio.input.format")
+    heard.when(update(turn_detection=None)).refuses("unsupported_turn_detection", param="turn_detection")
+    heard.when(update(sample_rate_hz=16_000, voice="anna")).then(SessionReconfigured)
+
+
+def test_a_model_that_listens_all_the_time_may_change_its_detector() -> None:
+    native(turn_detection=VAD).given(detected(started=True)).when(update(turn_detection=None)).then(SessionReconfigured)

@@ -8,7 +8,6 @@ import pytest
 
 from duplex_es.model import ModelCalledFunction, ModelHeardTurn, ToolOutput
 from duplex_es.protocol import (
-    CancelInput,
     CommitInput,
     ContentPart,
     CreateItem,
@@ -16,6 +15,7 @@ from duplex_es.protocol import (
     DeleteItem,
     Item,
     RetrieveItem,
+    SocketAttached,
     frames,
 )
 from duplex_es.session.effects import AskModel
@@ -107,7 +107,6 @@ def test_the_words_of_all_parts_are_one_text() -> None:
         ({"content": []}, "bad_event", "item.content"),
         ({"content": [ContentPart(type="input_text", text="  ")]}, "bad_event", "item.content"),
         ({"type": "banana"}, "bad_event", "item.type"),
-        ({"content": [ContentPart(type="input_audio", audio=b"\0\0")]}, "bad_audio", "item.content.audio"),
         ({"type": "function_call", "name": "f"}, "bad_event", "item.call_id"),
         ({"type": "function_call", "call_id": "c"}, "bad_event", "item.call_id"),
     ],
@@ -150,24 +149,27 @@ def test_a_call_is_answered_once() -> None:
     assert scenario.session.state == "open"
 
 
-def test_an_output_may_come_after_a_barge_in() -> None:
-    scenario = patient().given(spoke(), CALL, CancelInput()).when(output()).then(ItemCreated)
-    scenario.asks_for(AskModel(ToolOutput(epoch=1, call_id="call_7d1f", output='{"temperature_c": 24}')))
+def test_a_conversation_that_is_told_again_wakes_no_model() -> None:
+    scenario = patient().given(create(type="function_call", call_id="c", name="f", arguments="{}"))
+    scenario.when(output("c")).then(ItemCreated).asks_for()
 
 
-def test_the_output_of_a_call_that_was_deleted_is_refused_cleanly() -> None:
-    call = answer_id()
-    scenario = patient().given(CALL, DeleteItem(item_id=call)).when(output())
-    scenario.refuses("invalid_function_call_output")
+def test_a_created_item_says_what_it_came_of() -> None:
+    added = patient().when(typed("hi")).frames[0]
+    assert isinstance(added, frames.ConversationItemAdded)
+    assert added.event == {
+        "type": "conversation.item.create",
+        "previous_item_id": None,
+        "item": {"id": item_id(), "type": "message"},
+    }
 
 
-def test_fifty_outputs_in_a_row_are_all_taken() -> None:
-    scenario = patient()
-    for number in range(50):
-        call_id = f"c{number}"
-        call = ModelCalledFunction(epoch=0, turn=number, call_id=call_id, name="f", arguments="{}")
-        scenario = scenario.given(call).when(output(call_id)).then(ItemCreated)
-    assert len(scenario.session.items) == 100
+def test_an_id_that_is_taken_is_refused_to_clients_of_plain_realtime_and_taken_over_by_others() -> None:
+    for dialect in ("ga", "beta"):
+        scenario = patient().given(SocketAttached(generation=1, gateway="g", dialect=dialect), typed("one", id="mine"))
+        scenario.when(typed("two", id="mine")).refuses("item_exists", param="item.id")
+    scenario = patient().given(typed("one", id="mine"), typed("two", id="mine"))
+    assert [item.text for item in scenario.session.items] == ["two"]
 
 
 # -- reading and deleting ------------------------------------------------------------------------------------------

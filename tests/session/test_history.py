@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from duplex_es.model import HistoryItem, ModelCalledFunction, ModelHeardTurn
-from duplex_es.protocol import CommitInput, CreateItem, DeleteItem, Item
+from duplex_es.protocol import AppendText, CommitInput, CreateItem, DeleteItem, Item
 from duplex_es.session.history import history
-from tests.session.cast import answer, answer_id, append, eager, item_id, patient, response_id, typed
+from tests.session.cast import answer, answer_id, append, chat, eager, item_id, patient, response_id, typed
 
 pytestmark = pytest.mark.unit
 
@@ -23,7 +23,7 @@ def test_a_conversation_is_told_oldest_first_with_the_calls_and_their_outputs() 
     )
     assert history(scenario.session) == (
         HistoryItem(item_id=item_id(1), role="system", text="Be kind."),
-        HistoryItem(item_id=item_id(2), role="user", text="what is the weather"),
+        HistoryItem(item_id=item_id(2), role="user", text="what is the weather", spoken=True),
         HistoryItem(item_id=answer_id(1), role="assistant", text='{"city":"Rome"}', call_id="c1", name="weather"),
         HistoryItem(item_id=item_id(3), role="tool", text="sunny", call_id="c1"),
         HistoryItem(item_id=answer_id(2), role="assistant", text="It is sunny."),
@@ -59,3 +59,11 @@ def test_a_call_without_arguments_is_told_as_an_empty_text() -> None:
     scenario = patient().given(CreateItem(item=Item(type="function_call", call_id="c", name="f", id="mine")))
     assert history(scenario.session) == (HistoryItem(item_id="mine", role="assistant", text="", call_id="c", name="f"),)
     assert response_id() not in {item.response_id for item in scenario.session.items}
+
+
+def test_a_model_that_keeps_what_it_heard_is_told_of_turns_without_words() -> None:
+    scenario = chat().given(append(), CommitInput(), AppendText(text="look:"), append(), CommitInput())
+    assert history(scenario.session) == (
+        HistoryItem(item_id=item_id(1), role="user", text="", spoken=True),
+        HistoryItem(item_id=item_id(2), role="user", text="look:", spoken=True),
+    )

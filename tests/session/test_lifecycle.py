@@ -62,7 +62,7 @@ def test_a_session_that_started_by_itself_is_not_told_of_an_update() -> None:
 
 
 def test_an_opening_that_cannot_be_refuses_with_the_field_and_ends_the_session() -> None:
-    scenario = Scenario().when(opening({"turn_detection": {"type": "semantic_vad"}}))
+    scenario = Scenario().when(opening({"turn_detection": {"type": "model_native"}}))
     scenario.then(SessionRefused).shows().asks_for(AnswerOpening, EndSession("refused"))
     answered = scenario.effects[0]
     assert isinstance(answered, AnswerOpening)
@@ -74,7 +74,9 @@ def test_an_opening_that_cannot_be_refuses_with_the_field_and_ends_the_session()
 
 def test_a_model_that_cannot_be_opened_refuses_the_opening() -> None:
     lost = ModelLost(code="ref_audio_required", message="no voice", param="session.ref_audio", opening=True)
-    refused = RefuseCommand(code="ref_audio_required", message="no voice", param="session.ref_audio")
+    refused = RefuseCommand(
+        code="ref_audio_required", message="no voice", param="session.ref_audio", event_id="evt_open"
+    )
     scenario = Scenario().given(opening()).when(lost)
     scenario.then(SessionRefused).shows().asks_for(AnswerOpening(refusal=refused), EndSession("refused"))
 

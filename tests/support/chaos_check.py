@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -80,7 +81,7 @@ def check_words(verdict: Verdict, talker: Talker, wires: Sequence[dict]) -> None
 def longest_silence(heard: Sequence[Heard], fault_at_s: float) -> float:
     """The longest time without a new frame that ended after the fault began."""
     times = [frame.at_s for frame in heard]
-    gaps = [later - earlier for earlier, later in zip(times, times[1:], strict=False) if later > fault_at_s]
+    gaps = [later - earlier for earlier, later in itertools.pairwise(times) if later > fault_at_s]
     return max(gaps, default=0.0)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import websockets
 from websockets.asyncio.client import ClientConnection
 
-WORDS = "amber birch cedar delta ember fjord grove heron inlet jetty knoll larch maple north ocean plume quartz".split()
+WORDS = ["amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heron", "inlet", "jetty", "knoll", "larch", "maple", "north", "ocean", "plume", "quartz"]
 SILENCE = base64.b64encode(bytes(6_400)).decode()
 """200 ms of 16 kHz PCM16: what a microphone in a quiet room sends."""
 RESUME = "?duplex=1&autostart=0"
@@ -69,20 +69,21 @@ class Talker:
 
     ``lines`` keeps every socket with all it heard, ``asked`` every question, ``told`` what the service said when it
     would not go on (``None``: the session was closed as asked). A socket silent for ``patience_s`` while an answer is
-    due is given up for another one but read on, as a client with two networks would. ``holds`` keeps the caller talking
-    until the fault is over.
+    due is given up for another one but read on, as a client with two networks would. The caller talks on until
+    ``over`` is set; then it has at least one more answer before it closes. With ``idles`` it waits for that in silence,
+    with ``races`` it resumes on two sockets at once.
     """
 
     def __init__(self, number: int, urls: Sequence[str], draw: random.Random, *, first: int = 0, **habits: Any) -> None:
         self.number = number
-        self.urls = list(urls)
+        self.urls = urls  # the same list as everybody's: gateways come and go
         self.lines: list[Line] = []
         self.asked: list[str] = []
         self.statuses: list[str] = []
         self.told: str | None = None
         self.closed = False
         self.refused_resumes: list[str] = []
-        self.holds = asyncio.Event()
+        self.over = asyncio.Event()
         self.talking = asyncio.Event()
         self.acknowledged = 0
         self.session_id = ""
@@ -90,7 +91,11 @@ class Talker:
         self.patience_s: float = habits.get("patience_s", 30.0)
         self.questions: int = habits.get("questions", 2)
         self.words: int = habits.get("words", 12)
-        self.pause_s: float = habits.get("pause_s", 0.0)
+        self.idles: bool = habits.get("idles", False)
+        self.races: bool = habits.get("races", False)
+        self.race_wins: list[int] = []
+        self.stall_s = 0.0
+        """How long to stop reading, after the next frame."""
         self._draw = draw
         self._at = first
         self._socket: ClientConnection | None = None
@@ -99,6 +104,7 @@ class Talker:
         self._open_response = False
         self._owed = False
         self._answered = 0
+        self._goal: int | None = None
 
     @property
     def line(self) -> Line:
@@ -149,13 +155,20 @@ class Talker:
     # -- one step --------------------------------------------------------------------------------------------------
 
     async def _go_on(self) -> None:
-        if not self._owed and self._answered >= self.questions and self.holds.is_set():
+        if self._goal is None and self.over.is_set():
+            self._goal = max(self.questions, self._answered + 1 + self._owed)
+        waits = self.idles and self._answered > 0 and not self.over.is_set()
+        if not self._owed and self._goal is not None and self._answered >= self._goal:
             await self._close()
-        elif not self._owed:
+            return
+        if not self._owed and not waits:
             await self._ask()
         try:
-            self._take(await self._hear(self.patience_s))
-        except (websockets.ConnectionClosed, TimeoutError, OSError):
+            self._take(await self._hear(0.2 if waits else self.patience_s))
+        except TimeoutError:
+            if not waits:
+                await self._come_back()
+        except (websockets.ConnectionClosed, OSError):
             await self._come_back()
 
     async def _open(self) -> None:
@@ -210,8 +223,9 @@ class Talker:
             text = await self.socket.recv()
         heard = Heard(time.monotonic(), str(text), json.loads(text))
         self.line.frames.append(heard)
-        if self.pause_s:
-            await asyncio.sleep(self.pause_s)
+        if self.stall_s:
+            stall_s, self.stall_s = self.stall_s, 0.0
+            await asyncio.sleep(stall_s)
         return heard
 
     def _take(self, heard: Heard) -> None:
@@ -219,12 +233,14 @@ class Talker:
         match wire["type"]:
             case "response.created":
                 self._open_response = True
-                self.talking.set()
+                if not self.idles:
+                    self.talking.set()
             case "response.done":
                 self.statuses.append(wire["response"]["status"])
             case "rate_limits.updated":
                 self._owed, self._open_response = False, False
                 self._answered += 1
+                self.talking.set()
             case "session.closed":
                 self.closed = True
             case "session.expired" | "session.resync_required":
@@ -244,7 +260,7 @@ class Talker:
         self._leave_line()
         for attempt in range(60):
             self._at += 1
-            if await self._resume():
+            if await (self._race() if self.races and not self.race_wins else self._resume()):
                 if self._owed and not self._open_response:
                     # Whether the question arrived is not known yet; one that is asked twice is answered twice.
                     task = asyncio.create_task(self._ask_again(len(self.asked), self._answered))
@@ -284,6 +300,34 @@ class Talker:
         if code not in COME_BACK:
             self.told = code
         return False
+
+    async def _race(self) -> bool:
+        """Resume on two sockets at the same moment with the same token; go on with the one that wins."""
+        after_seq = self.last_seq
+        command = self.resume_command(after_seq)
+        lines: list[tuple[Line, ClientConnection]] = []
+        for _ in range(2):
+            self._at += 1
+            await self._connect(after_seq)
+            lines.append((self.lines.pop(), self.socket))
+        for _, self._socket in lines:
+            await self._say(**command)
+        self.race_wins.append(0)
+        for line, self._socket in lines:
+            self.lines.append(line)
+            wire = (await self._hear(CONNECT_S)).wire
+            if wire["type"] == "session.resumed":
+                self.race_wins[-1] += 1
+                self._adopt(wire)
+                winner = (line, self._socket)
+            else:
+                self.refused_resumes.append(wire["error"]["code"] if wire["type"] == "error" else wire["type"])
+                self.lines.remove(line)
+        if not self.race_wins[-1]:
+            return False
+        self.lines.append(self.lines.pop(self.lines.index(winner[0])))
+        self._socket = winner[1]
+        return True
 
     def resume_command(self, after_seq: int) -> Wire:
         """What this client says to take its session up."""

@@ -101,7 +101,7 @@ def _committed(before: Session, fact: events.InputCommitted, after: Session, aud
         response_create_deferred=fact.deferred or UNSET,
     )
     place = item.previous_item_id
-    made = [] if fact.announced else _announced(item)
+    made = _announced(item)
     made.append(frames.InputAudioBufferCommitted(previous_item_id=place, item_id=item.id, event=event))
     return made if item.transcribing else [*made, *_transcribed_item(after, item)]
 
@@ -242,10 +242,15 @@ def _acknowledged(before: Session, fact: events.PlaybackAcknowledged, after: Ses
 
 def _item_created(before: Session, fact: events.ItemCreated, after: Session, audio: bytes) -> list[Frame]:
     wire, place = wire_item(fact.item), fact.item.previous_item_id
+    event: dict[str, object] = {
+        "type": "conversation.item.create",
+        "previous_item_id": place,
+        "item": {"id": fact.item.id, "type": fact.item.type},
+    }
     return [
-        frames.ConversationItemAdded(previous_item_id=place, item=wire),
-        frames.ConversationItemCreated(previous_item_id=place, item=wire),
-        frames.ConversationItemDone(previous_item_id=place, item=wire),
+        frames.ConversationItemAdded(previous_item_id=place, item=wire, event=event),
+        frames.ConversationItemCreated(previous_item_id=place, item=wire, event=event),
+        frames.ConversationItemDone(previous_item_id=place, item=wire, event=event),
     ]
 
 

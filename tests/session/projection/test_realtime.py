@@ -101,7 +101,7 @@ STORIES: tuple[tuple[Scenario, tuple[Any, ...]], ...] = (
             CreateItem(item=Item(type="function_call_output", call_id="call_7d1f", output="24")),
             ModelCalledFunction(epoch=1, turn=1, call_id=None, name=None, arguments="{"),
             ModelFailed(epoch=1, code="runtime_append_failed", message="stale"),
-            UpdateSession(session={"turn_detection": {"type": "semantic_vad"}}, event_id="evt_1"),
+            UpdateSession(session={"turn_detection": {"type": "model_native"}}, event_id="evt_1"),
             CloseSession(),
         ),
     ),

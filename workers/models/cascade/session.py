@@ -99,7 +99,7 @@ class CascadeSession:
                 self._ears.add(0, functools.partial(self._in_turn, functools.partial(self._speaking.generate, request)))
             case ToolOutput():
                 self._floor.adopt(request.epoch)
-                tell = functools.partial(self._speaking.tool_output, request, aloud=self._auto)
+                tell = functools.partial(self._speaking.tool_output, request, aloud=self._auto and request.respond)
                 self._ears.add(0, functools.partial(self._in_turn, tell))
             case ReconfigureModel():
                 self._ears.add(0, functools.partial(self._reconfigure, request))

@@ -92,7 +92,8 @@ class EchoSession:
                 self._answer_text(said, request.response_id, "audio" in request.modalities)
             case ToolOutput():
                 self._floor.adopt(request.epoch)
-                self._answer_text(request.output, None, True)
+                if request.respond:
+                    self._answer_text(request.output, None, True)
             case Interrupt():
                 self._floor.stop(request.epoch)
                 self._answers.drop(request.epoch)

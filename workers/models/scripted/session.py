@@ -97,7 +97,8 @@ class ScriptedSession:
                     self._floor.listen("model_listen", request.response_id)
             case ToolOutput():
                 self._floor.adopt(request.epoch)
-                self._play("tool_output")
+                if request.respond:
+                    self._play("tool_output")
             case Interrupt():
                 self._floor.stop(request.epoch)
                 self._speaking.drop(request.epoch)

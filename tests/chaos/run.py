@@ -1,0 +1,109 @@
+"""Plays the failure table and prints it: ``python -m tests.chaos.run --rounds 5 --seed 1 --row worker-killed``.
+
+Exit code 1 when a promise was broken, with the seed that plays the round again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import time
+from pathlib import Path
+
+from tests.chaos.rounds import SESSIONS, Tally, play
+from tests.chaos.rows import ROWS, Row, chosen
+from tests.support.chaos_fleet import Fleet
+
+LAST_WORDS = Path("out/chaos")
+"""Where the processes' own words of a broken round go."""
+TITLES = ("row", "rounds", "sessions", "frames", "lost", "repeated", "told", "failed", "median s", "worst s", "")
+
+
+def arguments(words: list[str] | None = None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="chaos", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of each row")
+    parser.add_argument("--seed", default="1", help="what the moments are drawn from; a round's own seed is SEED.N")
+    parser.add_argument("--row", action="append", default=[], choices=sorted(ROWS), help="only this row; repeatable")
+    parser.add_argument("--short", action="store_true", help="the quick rows")
+    parser.add_argument("--sessions", type=int, default=SESSIONS, help="callers in a round")
+    parser.add_argument("--store", default="valkey", choices=("valkey", "redis"), help="which server")
+    parser.add_argument("--minutes", type=float, default=0.0, help="start no round after so long; 0: no limit")
+    parser.add_argument("--out", type=Path, default=None, help="also write the table as JSON here")
+    return parser.parse_args(words)
+
+
+async def run(args: argparse.Namespace) -> int:
+    """Play, print, and return the exit code."""
+    rows = sorted(chosen(args.row, quick=args.short), key=lambda row: row.far)
+    tallies = {row.name: Tally(row) for row in rows}
+    ends_s = time.monotonic() + args.minutes * 60 if args.minutes else float("inf")
+    for far in dict.fromkeys(row.far for row in rows):
+        if time.monotonic() >= ends_s:
+            break
+        async with Fleet(far, store_kind=args.store) as fleet:
+            for row in rows:
+                if row.far == far:
+                    await play_row(row, fleet, args, tallies[row.name], ends_s)
+    print(table([tally for tally in tallies.values() if tally.rounds]))
+    if args.out is not None:
+        args.out.write_text(json.dumps([_plain(tally) for tally in tallies.values()], indent=1))
+    return report(list(tallies.values()))
+
+
+async def play_row(row: Row, fleet: Fleet, args: argparse.Namespace, tally: Tally, ends_s: float) -> None:
+    """All rounds of one row, each under a seed that plays it again alone."""
+    for number in range(args.rounds):
+        if time.monotonic() >= ends_s:
+            return
+        # One round asked for by its full seed is played under that seed.
+        seed = args.seed if args.rounds == 1 and "." in args.seed else f"{args.seed}.{number}"
+        began_s = time.monotonic()
+        try:
+            await play(row, fleet, seed, tally, args.sessions)
+        except Exception as error:
+            tally.rounds += 1
+            tally.faults[seed] = [f"the round broke: {error!r}"]
+        wrong = tally.faults.get(seed, [])
+        words = f"{len(wrong)} wrong: {wrong[0][:200]}" if wrong else "held"
+        print(f"{row.name} {seed} {time.monotonic() - began_s:.1f} s: {words}", file=sys.stderr, flush=True)
+        if wrong:
+            LAST_WORDS.mkdir(parents=True, exist_ok=True)
+            (LAST_WORDS / f"{row.name}-{seed}.log").write_text(fleet.words())
+
+
+def table(tallies: list[Tally]) -> str:
+    """The table, as Markdown."""
+    lines = [f"| {' | '.join(TITLES)} |", f"|{' --- |' * len(TITLES)}"]
+    for tally in tallies:
+        verdict = "held" if not tally.faults else f"BROKEN in {len(tally.faults)}"
+        if tally.row.known:
+            verdict += f"; known: {tally.row.known}"
+        cells = [
+            *(tally.row.name, tally.rounds, tally.sessions, tally.frames, tally.lost, tally.repeated, tally.told),
+            *(tally.failed_answers, f"{tally.median_s:.2f}", f"{tally.worst_s:.2f}", verdict),
+        ]
+        lines.append(f"| {' | '.join(str(cell) for cell in cells)} |")
+    return "\n".join(lines)
+
+
+def report(tallies: list[Tally]) -> int:
+    """Say what was broken and how to see it again; the exit code."""
+    broken = [(tally.row, seed, wrong) for tally in tallies for seed, wrong in tally.faults.items()]
+    for row, seed, wrong in broken:
+        print(f"\n{row.name}: {row.promise}\n  make chaos ROUNDS=1 SEED={seed} ROW={row.name}")
+        for line in wrong[:12]:
+            print(f"  - {line}")
+    return 1 if broken else 0
+
+
+def _plain(tally: Tally) -> dict[str, object]:
+    counts = {name: getattr(tally, name) for name in ("rounds", "sessions", "frames", "lost", "repeated", "told")}
+    times = {"median_s": round(tally.median_s, 3), "worst_s": round(tally.worst_s, 3)}
+    return {"row": tally.row.name, **counts, **times, "failed_answers": tally.failed_answers, "faults": tally.faults}
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(run(arguments())))
