@@ -13,6 +13,7 @@ PYTEST := $(BIN)/python -m pytest
 JOBS ?= 2
 SPEECH_TEST := tests/e2e/test_human_speech.py
 DEMO_OUT ?= out/demo
+CLIENTS ?= .clients
 
 .PHONY: help
 help: ## list the targets
@@ -59,7 +60,12 @@ conformance: $(STAMP) ## the log's promises over every store found here
 
 .PHONY: e2e
 e2e: $(STAMP) ## the whole path with real processes
-	$(PYTEST) -m e2e --ignore=$(SPEECH_TEST)
+	$(PYTEST) -m e2e --ignore=$(SPEECH_TEST) --ignore=tests/clients
+
+.PHONY: clients
+clients: $(STAMP) ## unmodified stock clients, from their registries, against a running service (needs node)
+	$(BIN)/python tests/clients/install.py $(CLIENTS)
+	DUPLEX_ES_CLIENTS=$(CLIENTS) $(PYTEST) tests/clients
 
 .PHONY: speech
 speech: $(STAMP) ## sentences recorded by a person, through live sessions (needs the recordings, see .ci/run)

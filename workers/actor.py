@@ -46,7 +46,7 @@ def unix_ms() -> int:
 
 
 class Act(NamedTuple):
-    """One effect to perform, the state after its decision, and the append that was decided on, if it was one."""
+    """One effect to perform, the state after its decision, and the sound it is about, if it is about any."""
 
     effect: Effect
     session: Session
@@ -248,7 +248,7 @@ class Actor:
             decision = step(self.session, part.said, now_ms)
             self.session = decision.session
             self._intake.note(decision.effects)
-            acts += [Act(effect, decision.session, part.heard) for effect in decision.effects]
+            acts += [Act(effect, decision.session, part.sound(effect)) for effect in decision.effects]
             decisions.append(decision)
         return self._journal.take_in(decisions, consumed, now_ms) if decisions else []
 

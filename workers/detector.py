@@ -96,6 +96,13 @@ class Detector:
         self._endpoint = EndpointState()
         self._probability = 0.0
 
+    def follow(self, clock: Clock) -> None:
+        """The session's input clock before the next append: it counts sound that was not heard here, or refused."""
+        if clock != self._clock:
+            moved_us = _micros(clock) - _micros(self._clock)
+            self._begun_us, self._begun_ms = self._begun_us + moved_us, self._begun_ms + moved_us // 1000
+            self._clock = clock
+
     async def warm(self, heard: Heard) -> None:
         """Hear again what the session has decided on already. Raises as ``judge``."""
         self._clock = self._clock.after(heard.samples.size, heard.rate_hz)

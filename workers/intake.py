@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
 from msgspec import UNSET
 
 from duplex_es.model import ModelInfo, ResetInput, Signal
-from duplex_es.protocol import AppendAudio, ClearInput, ProtocolError, RefuseCommand, UpdateSession, read_config
-from duplex_es.session.effects import AskModel, Effect
+from duplex_es.protocol import (
+    AppendAudio,
+    ClearInput,
+    CreateItem,
+    ProtocolError,
+    RefuseCommand,
+    UpdateSession,
+    read_config,
+)
+from duplex_es.session.effects import AskModel, Effect, FeedAppended
 from duplex_es.session.inputs import AudioArrived, Input
 from duplex_es.session.sound import appended_sound
 from duplex_es.session.state import Session, Settings
@@ -24,10 +32,17 @@ _log = logging.getLogger(__name__)
 
 
 class Part(NamedTuple):
-    """One thing to decide on, and the sound in it if it is an append."""
+    """One thing to decide on, and the sound in it: of an append, or of the content parts of an item by their number."""
 
     said: Input
     heard: Heard | None = None
+    parts: Mapping[int, Heard] = {}
+
+    def sound(self, effect: Effect) -> Heard | None:
+        """The sound that ``effect`` is about, if it is about any."""
+        if not isinstance(effect, FeedAppended):
+            return None
+        return self.heard if effect.part is None else self.parts.get(effect.part)
 
 
 class Intake:
@@ -48,6 +63,8 @@ class Intake:
             return await self._append(session, said.command)
         if isinstance(said, UpdateSession):
             return [Part(await self._update(said))]
+        if isinstance(said, CreateItem):
+            return [Part(said, parts=_spoken_parts(session.settings, said))]
         if isinstance(said, Signal):
             return [Part(heard) for heard in self._voice.take(session, said)]
         return [Part(said)]
@@ -77,6 +94,7 @@ class Intake:
         detector = self._detector_of(session)
         if detector is None:
             return [Part(AudioArrived(command=command, rms=heard.rms), heard)]
+        detector.follow(session.input.clock)
         try:
             found = await detector.judge(heard)
         except Exception as error:
@@ -124,6 +142,24 @@ class Intake:
 def _refusal(code: str, message: str, param: str, command: AppendAudio | UpdateSession) -> RefuseCommand:
     event_id = command.event_id if isinstance(command.event_id, str) else None
     return RefuseCommand(code=code, message=message, param=param, event_id=event_id)
+
+
+def _spoken_parts(settings: Settings, command: CreateItem) -> dict[int, Heard]:
+    """The sound of an item's content parts; one that cannot be read is left out, and refused by the session."""
+    content = command.item.content
+    found: dict[int, Heard] = {}
+    for number, part in enumerate([] if content is UNSET else content):
+        if not isinstance(part.audio, bytes):
+            continue
+        append = AppendAudio(
+            audio=part.audio,
+            format=UNSET if part.format is None else part.format,
+            sample_rate_hz=UNSET if part.sample_rate_hz is None else part.sample_rate_hz,
+        )
+        heard = hear(settings, append)
+        if heard is not None:
+            found[number] = heard
+    return found
 
 
 def _cut(settings: Settings, command: AppendAudio, heard: Heard, found: list[Found]) -> list[Part]:

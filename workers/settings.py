@@ -27,7 +27,7 @@ class WorkerSettings:
         (), "an option of the model, KEY=VALUE; the flag may be repeated, the variable holds them with commas between"
     )
     slots: int = _option(8, "how many sessions this worker takes at a time")
-    chat_url: str = _option("", "an OpenAI-compatible chat server that writes cascade's answers")
+    chat_url: str = _option("", "an OpenAI-compatible chat server: behind chat, or writing cascade's answers")
     health_host: str = _option("127.0.0.1", "where /healthz and /readyz listen")
     health_port: int = _option(0, "their port; 0 turns them off")
     drain_s: float = _option(20.0, "how long a stopping worker waits for turns to end")

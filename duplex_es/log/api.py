@@ -221,7 +221,8 @@ class SessionLog(Protocol):
     async def claim(self, worker: str, models: Sequence[str]) -> tuple[Claim, Head] | None:
         """Pop one waiting session of these models and claim it, or return ``None``.
 
-        A session also waits again when its claim's lease ran out. The claim's record is output entry ``<fence>-0``.
+        A session also waits again when its claim's lease ran out, or when its worker's process was seen to be gone,
+        which needs another worker that is registered. The claim's record is output entry ``<fence>-0``.
         """
 
     async def wait_for_ready(self, timeout_s: float) -> None:

@@ -3,12 +3,14 @@
 Entries carry explicit ids, so Redis itself refuses a repeat of a landed write and a writer of an older generation.
 What is sent is one transaction of ``XADD NOMKSTREAM`` (audio first, then its record) and the notification: refused as a
 whole while the store takes no writes, so nobody is told of a record that is not there. After a failure nothing more of
-a stream is sent before its end was looked up; what is missing is sent again under the same ids.
+a stream is sent before its end was looked up; what is missing is sent again under the same ids. That goes for records
+that had landed, too, and that the store lost with its tail: those of the last moments are remembered for it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -22,11 +24,14 @@ from .errors import Fenced, LogError, LogUnavailable, SessionUnknown, TailLost
 from .keys import SessionKeys, StreamKeys
 from .lanes import Backoff, is_demoted, is_transient, stop
 from .notifications import encode_record
+from .recent import RecentRecords
 from .scripts import Scripts, refused, session_call
 from .settings import LogSettings
 
 RECORDS_PER_PIPELINE = 512
 KNOWN_WRITERS = 8192
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -51,6 +56,7 @@ class _Writer:
     session: SessionKeys
     stream: StreamKeys
     generation: int
+    recent: RecentRecords
     tail: int | None = None
     epoch: int = 0
     runs: deque[_Run] = field(default_factory=deque)
@@ -61,8 +67,9 @@ class _Writer:
 
     def is_doubtful(self, epoch: int) -> bool:
         """Whether to look up the stream's end before sending: it is not known, or the caller sees it elsewhere."""
-        run = self.runs[0]
-        return self.tail is None or self.epoch != epoch or not (run.started or run.first == self.tail + 1)
+        if self.tail is None or self.epoch != epoch:
+            return True
+        return bool(self.runs) and not (self.runs[0].started or self.runs[0].first == self.tail + 1)
 
     def owed(self) -> Iterator[Record]:
         """The records after the tail that follow without a hole; looking at them marks their run as started."""
@@ -81,7 +88,7 @@ _Portion = tuple[_Writer, list[Record]]
 class Appender:
     """Appends to the streams of one Redis node over one connection.
 
-    ``pipelines`` counts the pipelines that carried appends.
+    ``pipelines`` counts the pipelines that carried appends, ``healed`` the records that the store lost and got again.
     """
 
     def __init__(self, link: Link, scripts: Scripts, settings: LogSettings, publish: str) -> None:
@@ -93,7 +100,9 @@ class Appender:
         self._busy: dict[tuple[str, int], _Writer] = {}
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._compared_epoch = 0
         self.pipelines = 0
+        self.healed = 0
 
     async def append(
         self, session: SessionKeys, stream: StreamKeys, generation: int, first: int, records: Sequence[Record]
@@ -111,7 +120,7 @@ class Appender:
         key = (stream.records, generation)
         writer = self._writers.get(key)
         if writer is None:
-            writer = self._writers[key] = _Writer(session, stream, generation)
+            writer = self._writers[key] = self._writer(session, stream, generation)
         writer.runs.append(run)
         self._busy[key] = writer
         self._wake.set()
@@ -123,8 +132,13 @@ class Appender:
         """Remember where a stream ends, as a claim or an attach has just said: the first append need not ask."""
         if len(self._writers) >= KNOWN_WRITERS:
             self._writers = dict(self._busy)
-        writer = _Writer(session, stream, generation, tail, self._link.epoch)
+        writer = self._writer(session, stream, generation)
+        writer.tail, writer.epoch = tail, self._link.epoch
         self._writers.setdefault(writer.key, writer)
+
+    def _writer(self, session: SessionKeys, stream: StreamKeys, generation: int) -> _Writer:
+        recent = RecentRecords(self._settings.heal_window_s, self._settings.heal_bytes)
+        return _Writer(session, stream, generation, recent)
 
     async def drained(self, stream: StreamKeys, generation: int) -> None:
         """Return when nothing of this writer waits any more, and forget the writer."""
@@ -173,9 +187,16 @@ class Appender:
     async def _turn(self) -> bool:
         """Look up doubtful ends, then send one pipeline. False when the store asks for patience."""
         await self._link.ensure()
+        epoch = self._link.epoch
+        if self._compared_epoch != epoch:
+            # Behind a new connection may be a store without its tail, also of streams that nobody appends to now.
+            self._busy |= {
+                key: writer for key, writer in self._writers.items() if writer.recent.last and writer.epoch != epoch
+            }
         doubtful = [writer for writer in self._busy.values() if writer.is_doubtful(self._link.epoch)]
         if doubtful and not await self._compare(doubtful):
             return False
+        self._compared_epoch = epoch
         portions = self._collect()
         if not portions:
             return True
@@ -246,11 +267,13 @@ class Appender:
         return self._resolve(writer)
 
     def _resolve(self, writer: _Writer) -> None:
-        tail = writer.tail or 0
+        tail, now_s = writer.tail or 0, asyncio.get_running_loop().time()
         while writer.runs and writer.runs[0].last <= tail:
-            landed = writer.runs.popleft().landed
-            if not landed.done():
-                landed.set_result(None)
+            run = writer.runs.popleft()
+            if run.last > writer.recent.last:
+                writer.recent.keep(run.first, run.records, now_s)
+            if not run.landed.done():
+                run.landed.set_result(None)
         if not writer.runs:
             self._busy.pop(writer.key, None)
 
@@ -283,11 +306,26 @@ class Appender:
             return self._give_up(writer, TailLost(last))
         writer.tail, writer.epoch = last, self._link.epoch
         self._resolve(writer)
+        self._heal(writer, last)
         while writer.runs and writer.runs[0].first > last + 1:
             landed = writer.runs.popleft().landed
             if not landed.done():
                 landed.set_exception(TailLost(last))
         return self._resolve(writer)
+
+    def _heal(self, writer: _Writer, last: int) -> None:
+        """Queue what landed after ``last`` and is not there any more in front of everything else, if it is all kept."""
+        if writer.runs and writer.runs[0].first <= last + 1:
+            return
+        if lost := writer.recent.after(last):
+            loop = asyncio.get_running_loop()
+            landed: asyncio.Future[None] = loop.create_future()
+            landed.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody waits for it
+            deadline = loop.time() + self._settings.append_timeout_s
+            writer.runs.appendleft(_Run(last + 1, lost, landed, deadline, started=True))
+            self._busy[writer.key] = writer
+            self.healed += len(lost)
+            _log.warning("%s lost %d records after %d: written again", writer.stream.records, len(lost), last)
 
     def _give_up(self, writer: _Writer, error: LogError) -> None:
         self._busy.pop(writer.key, None)

@@ -43,6 +43,16 @@ def card(worker: str) -> str:
     return f"dx:{{fleet}}:card:{worker}"
 
 
+def alive_channel(worker: str) -> str:
+    """Where a worker listens for as long as its process lives; nothing is published there."""
+    return f"dx:alive:{worker}"
+
+
+def burial(worker: str) -> str:
+    """String with a time to live: who puts the sessions of a dead worker back into their queues."""
+    return f"dx:{{fleet}}:burial:{worker}"
+
+
 def slot(key: str) -> int:
     """The cluster slot of ``key``, by its hash tag where it has one."""
     start = key.find("{")

@@ -31,6 +31,7 @@ from .ready import ReadyFinder, announcement
 from .scripts import Call, Scripts, refused, session_call
 from .settings import LogSettings
 from .subscriber import Subscriber
+from .watch import WorkerWatch
 
 # How news travels. Sharded on a cluster: this is the one place to say so.
 SUBSCRIBE, UNSUBSCRIBE, PUBLISH = "SUBSCRIBE", "UNSUBSCRIBE", "PUBLISH"
@@ -51,6 +52,7 @@ class RedisLog:
         self.appender = Appender(Link(connect, "append", self.settings), self._scripts, self.settings, PUBLISH)
         self.subscriber = Subscriber(connect, self.settings, (SUBSCRIBE, UNSUBSCRIBE, PUBLISH))
         self._ready = ReadyFinder(self._calls.run, self.settings.sweep_interval_s)
+        self._watch = WorkerWatch(self._calls.run, self._scripts, self.subscriber, self.settings)
         self._hears_ready = False
         self._followers: dict[str, set[RedisFollower]] = defaultdict(set)
 
@@ -68,6 +70,7 @@ class RedisLog:
 
     async def close_connections(self) -> None:
         """See ``SessionLog``."""
+        await self._watch.close()
         await asyncio.gather(
             self.appender.close(), self._calls.close(), self._reads.close(), self.subscriber.close()
         )
@@ -398,9 +401,11 @@ class RedisLog:
             ("SADD", keys.WORKERS, card.worker),
             ("SET", keys.card(card.worker), pack_card(card), "PX", self._lease_ms),
         )
+        await self._watch.stand_for(card.worker)
 
     async def unregister(self, worker: str) -> None:
         """See ``SessionLog``."""
+        self._watch.leave(worker)
         await self._run(("DEL", keys.card(worker)), ("SREM", keys.WORKERS, worker))
 
     async def fleet(self) -> list[WorkerCard]:

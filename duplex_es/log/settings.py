@@ -33,6 +33,9 @@ class LogSettings:
     sweep_interval_s: float = 2.0
     """How often ``claim`` looks at every partition, for sessions whose announcement was lost or whose lease ran out."""
 
+    watch_interval_s: float = 0.4
+    """How often a worker looks whether the others are still connected; three looks in vain give one up."""
+
     pointer_above_bytes: int = 32 * 1024
     """Notifications of records larger than this carry only the id; readers fetch the record from the log."""
 
@@ -41,3 +44,9 @@ class LogSettings:
 
     batch_bytes: int = 256 * 1024
     """The most one pipeline of appends carries."""
+
+    heal_window_s: float = 3.0
+    """How long a writer remembers what landed, to write it again should the store lose its tail."""
+
+    heal_bytes: int = 512 * 1024
+    """The most that one writer remembers."""

@@ -88,7 +88,10 @@ class EndTurn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Generate(msgspec.Struct, frozen=True, kw_only=True):
-    """Answer now, from ``history`` (text turns, explicit ``response.create``). The response is already announced."""
+    """Answer now, from ``history`` (text turns, explicit ``response.create``). The response is already announced.
+
+    What is ``None`` is as the session has it; an empty tuple of ``tools`` means none for this answer.
+    """
 
     epoch: int
     response_id: str
@@ -97,6 +100,9 @@ class Generate(msgspec.Struct, frozen=True, kw_only=True):
     modalities: tuple[str, ...] = ("text", "audio")
     temperature: float | None = None
     max_output_tokens: int | None = None
+    voice: str | None = None
+    tools: tuple[dict[str, object], ...] | None = None
+    tool_choice: str | dict[str, object] | None = None
 
 
 class Interrupt(msgspec.Struct, frozen=True, kw_only=True):

@@ -28,13 +28,26 @@ class ModelHeardSpeechEnd(msgspec.Struct, frozen=True, kw_only=True):
 class ModelHeardTurn(msgspec.Struct, frozen=True, kw_only=True):
     """What the caller said. With ``item_id`` it completes that committed item; without, the model ended the turn.
 
-    ``transcript`` may be empty (nothing understood); the item is finished all the same.
+    ``transcript`` may be empty (nothing understood); the item is finished all the same. ``failed`` says why nothing
+    could be understood at all: the recogniser failed.
     """
 
     epoch: int
     transcript: str
     item_id: str | None = None
     audio_ms: int = 0
+    failed: str | None = None
+
+
+class ModelHeardWords(msgspec.Struct, frozen=True, kw_only=True):
+    """The next words of a committed item whose ``ModelHeardTurn`` is still to come, the newest one unless named.
+
+    They are shown as they come and kept nowhere: what counts is the transcript of the turn.
+    """
+
+    epoch: int
+    text: str
+    item_id: str | None = None
 
 
 class ModelListened(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,6 +140,7 @@ Signal = (
     ModelHeardSpeech
     | ModelHeardSpeechEnd
     | ModelHeardTurn
+    | ModelHeardWords
     | ModelListened
     | ModelSpoke
     | ModelProducedAudio

@@ -245,6 +245,22 @@ _MORE = [
         "This gateway will close the socket soon; the session goes on elsewhere.",
         True,
     ),
+    Event(
+        "conversation.item.input_audio_transcription.delta",
+        "server",
+        ITEMS,
+        1,
+        "The next words of a transcript that is still to come.",
+        True,
+    ),
+    Event(
+        "conversation.item.input_audio_transcription.failed",
+        "server",
+        ITEMS,
+        1,
+        "What the caller said in an item could not be made out.",
+        True,
+    ),
 ]
 
 CATALOGUE: dict[str, Event] = {event.name: event for event in (*_SAYS, *_HEARS, *_MORE)}

@@ -23,6 +23,7 @@ from .events import (
 from .history import history
 from .playback import heard_ms, heard_text, remembered_text, settle
 from .state import Begun, Item, Response, Session, replace
+from .usage import with_usage
 
 
 def apply(session: Session, fact: Fact) -> tuple[Session, tuple[Effect, ...]]:
@@ -103,6 +104,8 @@ def _started(session: Session, fact: ResponseStarted) -> tuple[Session, tuple[Ef
         turn_id=session.turn_id,
         turn=fact.turn,
         modalities=fact.modalities,
+        output_format=fact.output_format,
+        output_rate_hz=fact.output_rate_hz,
         metadata=fact.metadata,
         requested=fact.generate,
         parts=("audio",) if "audio" in fact.modalities else (),
@@ -124,6 +127,9 @@ def _started(session: Session, fact: ResponseStarted) -> tuple[Session, tuple[Ef
         modalities=fact.modalities,
         temperature=fact.temperature,
         max_output_tokens=fact.max_output_tokens,
+        voice=fact.voice,
+        tools=fact.tools,
+        tool_choice=fact.tool_choice,
     )
     return replace(session, response=replace(live, held=request)), ()
 
@@ -169,7 +175,7 @@ def _finished(session: Session, fact: ResponseFinished) -> tuple[Session, tuple[
     heard = remembered_text(settled) if settled.remembered else heard_text(settled, heard_ms(settled))
     cancelled = fact.status == "cancelled"
     session = replace(
-        session.with_item(settled),
+        with_usage(session, fact).with_item(settled),
         response=None,
         begun=session.begun if fact.status == "completed" else None,
         epoch=max(session.epoch, fact.epoch),

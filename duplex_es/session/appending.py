@@ -82,7 +82,8 @@ def _taken(
         if decided.resets or decided.action == BARGE_IN:
             appended = replace(appended, overlaps=False)
     hears = appended.is_speech and not _model_ends_turns(session)
-    if (hears if vad is None else vad.speech_started) and heard.item_id is None:
+    begins = hears if vad is None else vad.speech_started
+    if begins and (heard.item_id is None or (vad is not None and heard.speech_stopped)):
         facts.append(_started(session, command, vad))
     if decided is not None and decided.action == BARGE_IN:
         facts += interruption(session, decided.cancel_reason or BARGE_IN)
@@ -110,7 +111,8 @@ def _started(session: Session, command: AppendAudio, vad: VadVerdict | None) -> 
         start_ms = max(start_ms, session.input.since_ms)
     else:
         start_ms = command.audio_start_ms if command.audio_start_ms is not UNSET else session.input.clock.ms
-    return SpeechStarted(item_id=next_item_id(session), start_ms=max(0, start_ms), detected=vad is not None)
+    item_id = session.input.item_id or next_item_id(session)
+    return SpeechStarted(item_id=item_id, start_ms=max(0, start_ms), detected=vad is not None)
 
 
 def _detected_end(session: Session, appended: AudioAppended, vad: VadVerdict) -> tuple[Fact, ...]:
@@ -176,10 +178,11 @@ def apply(session: Session, fact: Fact) -> tuple[Session, tuple[Effect, ...]]:
         case TextAppended(text=text):
             return replace(session, input=replace(heard, text=heard.text + text), turn_state="user_speaking"), ()
         case SpeechStarted(item_id=item_id):
-            heard = replace(heard, item_id=item_id, speech_started=True, speech_stopped=False)
+            count = session.items_count + (0 if heard.item_id == item_id else 1)
             if fact.detected:
-                heard = replace(heard, start_ms=fact.start_ms)
-            count = session.items_count + 1
+                start_ms = fact.start_ms if heard.start_ms is None else heard.start_ms
+                heard = replace(heard, start_ms=start_ms)
+            heard = replace(heard, item_id=item_id, speech_started=True, speech_stopped=False)
             return replace(session, input=heard, items_count=count, turn_state="user_speaking"), ()
         case SpeechStopped(kept=kept):
             if kept:

@@ -178,6 +178,8 @@ def _formats(settings: Settings, config: SessionConfig) -> dict[str, object]:
         changes["input_rate_hz"] = config.input_rate_hz
     if config.output_encoding is not UNSET:
         changes["output_format"] = config.output_encoding
+        if config.output_encoding != settings.output_format:
+            changes["output_rate_hz"] = None  # The old format's rate says nothing about the new one's.
     if config.output_rate_hz is not UNSET:
         changes["output_rate_hz"] = config.output_rate_hz
     return changes

@@ -20,7 +20,10 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_fi
 
 
 class SessionOpened(Fact, frozen=True, kw_only=True):
-    """The opening command was accepted. ``updated`` says that it came as a ``session.update`` and is echoed as one."""
+    """The opening command was accepted. ``updated`` says that it came as a ``session.update`` and is echoed as one.
+
+    ``ends_at_ms`` is when the session is over whatever happens, on the clock of ``opened_at_ms``.
+    """
 
     session_id: str
     incarnation: int
@@ -29,6 +32,8 @@ class SessionOpened(Fact, frozen=True, kw_only=True):
     updated: bool = True
     event_id: str | None = None
     dialect: str = "duplex"
+    opened_at_ms: int = 0
+    ends_at_ms: int | None = None
 
 
 class SessionRefused(Fact, frozen=True, kw_only=True):
@@ -74,13 +79,20 @@ class CommandRejected(Fact, frozen=True, kw_only=True):
 
 
 class SessionClosed(Fact, frozen=True, kw_only=True):
-    """The session ended; ``reason`` is one of the wire's closing reasons."""
+    """The session ended; ``reason`` is one of the wire's closing reasons, ``usage`` what it cost in all."""
 
     reason: str
+    usage: dict[str, float] | None = None
+
+
+class ExpiryAnnounced(Fact, frozen=True, kw_only=True):
+    """The client was told that the session will be over in ``grace_ms``."""
+
+    grace_ms: int
 
 
 class SessionExpired(Fact, frozen=True, kw_only=True):
-    """The session ended because nobody came back for it."""
+    """The session ended because nobody came back for it, or because it had lasted as long as it may."""
 
     reason: str
 
@@ -191,10 +203,18 @@ class TurnPromoted(Fact, frozen=True, kw_only=True):
 
 
 class InputTranscribed(Fact, frozen=True, kw_only=True):
-    """The transcript of a committed user item is known; it may be empty."""
+    """The transcript of a committed user item is known; it may be empty. ``failed`` says why there is none."""
 
     item_id: str
     transcript: str = ""
+    failed: str | None = None
+
+
+class TranscriptGrown(Fact, frozen=True, kw_only=True):
+    """The next words of a transcript that is still to come were shown; they are kept nowhere."""
+
+    item_id: str
+    text: str
 
 
 class CommitRepeated(Fact, frozen=True, kw_only=True):
@@ -233,6 +253,12 @@ class ResponseStarted(Fact, frozen=True, kw_only=True):
     instructions: str | None = None
     temperature: float | None = None
     max_output_tokens: int | None = None
+    voice: str | None = None
+    tools: tuple[dict[str, object], ...] | None = None
+    tool_choice: str | dict[str, object] | None = None
+    prompt: dict[str, object] | None = None
+    output_format: str | None = None
+    output_rate_hz: int | None = None
 
 
 class TurnBegun(Fact, frozen=True, kw_only=True):
@@ -281,6 +307,7 @@ class ResponseFinished(Fact, frozen=True, kw_only=True):
     """The answer ended: ``completed``, ``cancelled`` or ``failed``. ``epoch`` holds from here on.
 
     ``remembered``: its text entered the history now. ``cleared_output``: the client asked to drop queued audio.
+    ``input_ms`` is the caller's sound that no response before has been counted with, ``output_ms`` its own.
     """
 
     response_id: str
@@ -293,6 +320,8 @@ class ResponseFinished(Fact, frozen=True, kw_only=True):
     by_model: bool = False
     input_tokens: int | None = None
     output_tokens: int | None = None
+    input_ms: int | None = None
+    output_ms: int | None = None
 
 
 class EpochAdvanced(Fact, frozen=True, kw_only=True):
@@ -393,9 +422,10 @@ class ItemTruncated(Fact, frozen=True, kw_only=True):
 
 
 class WorkerChanged(Fact, frozen=True, kw_only=True):
-    """A new worker claimed the session as ``fence``."""
+    """A new worker claimed the session as ``fence``; its timers begin at ``at_ms``."""
 
     fence: int
+    at_ms: int = 0
 
 
 FACTS: dict[str, type[Fact]] = {kind.__name__: kind for kind in Fact.__subclasses__()}

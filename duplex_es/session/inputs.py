@@ -58,13 +58,17 @@ class SpeechReady(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OpenAs(msgspec.Struct, frozen=True, kw_only=True):
-    """The opening command, with what the host knows of the session and of the model that will serve it."""
+    """The opening command, with what the host knows of the session and of the model that will serve it.
+
+    ``max_session_s`` is how long the session may last, ``None`` for as long as it likes.
+    """
 
     command: OpenSession
     session_id: str
     incarnation: int
     model: str
     info: ModelInfo
+    max_session_s: float | None = None
 
 
 class TimerFired(msgspec.Struct, frozen=True):

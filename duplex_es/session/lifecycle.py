@@ -22,6 +22,7 @@ from .effects import AcknowledgeLog, AnswerOpening, AskModel, Effect, EndSession
 from .events import (
     CommandRejected,
     EventsAcknowledged,
+    ExpiryAnnounced,
     Fact,
     HeartbeatAnswered,
     SessionClosed,
@@ -37,6 +38,7 @@ from .inputs import ModelLost, OpenAs, TimerFired
 from .refusals import known_code, refuse
 from .responses import finish, start_response
 from .state import Session, replace
+from .usage import closed
 
 DISCONNECT_GRACE_MS = 30_000
 MAX_IDLE_S = 7 * 86_400.0
@@ -44,6 +46,11 @@ MAX_IDLE_S = 7 * 86_400.0
 IDLE_TIMER = "idle"
 GRACE_TIMER = "disconnect_grace"
 SILENCE_TIMER = "caller_silence"
+EXPIRY_TIMER = "session_expiry"
+EXPIRY_WARNING_TIMER = "session_expiry_warning"
+EXPIRY_WARNING_MS = 30_000
+"""So long before its end the client of a session that may last only so long is told; of a short one, half of it."""
+EXPIRY_REASON = "max_session_duration"
 
 
 def timers(session: Session) -> dict[str, int]:
@@ -53,13 +60,24 @@ def timers(session: Session) -> dict[str, int]:
     """
     if session.state != "open":
         return {}
+    expiry = _expiry_timers(session)
     if not session.attached:
-        return {GRACE_TIMER: DISCONNECT_GRACE_MS}
-    wanted = {IDLE_TIMER: int(min(session.settings.idle_timeout_s, MAX_IDLE_S) * 1000)}
+        return {GRACE_TIMER: DISCONNECT_GRACE_MS, **expiry}
+    wanted = {**expiry, IDLE_TIMER: int(min(session.settings.idle_timeout_s, MAX_IDLE_S) * 1000)}
     silence_ms = (session.settings.turn_detection or {}).get("idle_timeout_ms")
     if isinstance(silence_ms, int) and _awaits_caller(session):
         wanted[SILENCE_TIMER] = min(silence_ms, int(MAX_IDLE_S * 1000))
     return wanted
+
+
+def _expiry_timers(session: Session) -> dict[str, int]:
+    """When the session is over, and when its client is told so."""
+    if session.ends_at_ms is None:
+        return {}
+    left_ms = max(0, session.ends_at_ms - session.timed_from_ms)
+    if session.expiry_told:
+        return {EXPIRY_TIMER: left_ms}
+    return {EXPIRY_TIMER: left_ms, EXPIRY_WARNING_TIMER: left_ms - min(EXPIRY_WARNING_MS, left_ms // 2)}
 
 
 def _awaits_caller(session: Session) -> bool:
@@ -106,6 +124,8 @@ def decide_open(session: Session, opening: OpenAs, now_ms: int) -> tuple[Fact, .
             updated=command.updated,
             event_id=command.event_id if isinstance(command.event_id, str) else None,
             dialect=command.dialect,
+            opened_at_ms=0 if opening.max_session_s is None else now_ms,
+            ends_at_ms=None if opening.max_session_s is None else now_ms + int(opening.max_session_s * 1000),
         ),
     )
 
@@ -177,24 +197,30 @@ def decide_close(session: Session, command: CloseSession, now_ms: int) -> tuple[
 
 
 def _ended(session: Session, reason: str) -> tuple[Fact, ...]:
-    closed = SessionClosed(reason=reason)
     if session.response is None:
-        return (closed,)
-    return finish(session, "cancelled", reason=reason), closed
+        return (closed(session, reason),)
+    return finish(session, "cancelled", reason=reason), closed(session, reason)
 
 
 def decide_timer(session: Session, fired: TimerFired, now_ms: int) -> tuple[Fact, ...]:
-    """End a session whose client fell silent or did not come back."""
+    """End a session whose client fell silent or did not come back, or that has lasted as long as it may."""
     if fired.name == IDLE_TIMER and session.attached:
         return _ended(session, "timeout")
     if fired.name == SILENCE_TIMER and SILENCE_TIMER in timers(session):
         return (start_response(session, generate=True),)
+    if fired.name == EXPIRY_WARNING_TIMER and fired.name in timers(session):
+        left_ms = 0 if session.ends_at_ms is None else session.ends_at_ms - now_ms
+        return (ExpiryAnnounced(grace_ms=max(0, left_ms)),)
+    if fired.name == EXPIRY_TIMER and session.ends_at_ms is not None:
+        return _expired(session, EXPIRY_REASON)
     if fired.name == GRACE_TIMER and not session.attached:
-        expired = SessionExpired(reason="disconnect_grace_expired")
-        if session.response is None:
-            return (expired,)
-        return finish(session, "cancelled", reason="disconnect_grace_expired"), expired
+        return _expired(session, "disconnect_grace_expired")
     return ()
+
+
+def _expired(session: Session, reason: str) -> tuple[Fact, ...]:
+    expired = SessionExpired(reason=reason)
+    return (expired,) if session.response is None else (finish(session, "cancelled", reason=reason), expired)
 
 
 def decide_model_lost(session: Session, lost: ModelLost, now_ms: int) -> tuple[Fact, ...]:
@@ -205,7 +231,7 @@ def decide_model_lost(session: Session, lost: ModelLost, now_ms: int) -> tuple[F
     if lost.opening:
         return *ended, SessionRefused(code=code, message=lost.message, param=lost.param, event_id=session.opened_by)
     rejected = CommandRejected(code=code, message=lost.message, param=lost.param)
-    return rejected, *ended, SessionClosed(reason=code)
+    return rejected, *ended, closed(session, code)
 
 
 # -- folding -------------------------------------------------------------------------------------------------------
@@ -224,6 +250,8 @@ def apply(session: Session, fact: Fact) -> tuple[Session, tuple[Effect, ...]]:
                 settings=fact.settings,
                 opened_by=fact.event_id,
                 dialect=fact.dialect,
+                ends_at_ms=fact.ends_at_ms,
+                timed_from_ms=fact.opened_at_ms,
             )
             return opened, (AskModel(open_model(opened)), AnswerOpening())
         case SessionRefused():
@@ -239,5 +267,7 @@ def apply(session: Session, fact: Fact) -> tuple[Session, tuple[Effect, ...]]:
         case SessionClosed(reason=reason) | SessionExpired(reason=reason):
             return replace(session, state="closed", response=None), (EndSession(reason),)
         case WorkerChanged():
-            return replace(session, owed=None, begun=None), ()
+            return replace(session, owed=None, begun=None, timed_from_ms=fact.at_ms), ()
+        case ExpiryAnnounced():
+            return replace(session, expiry_told=True), ()
     return session, ()

@@ -5,9 +5,9 @@ Source: docs/reference/realtime-api.md, "Input".
 
 from __future__ import annotations
 
-from ..model import ModelHeardSpeech, ModelHeardSpeechEnd, ModelHeardTurn
+from ..model import ModelHeardSpeech, ModelHeardSpeechEnd, ModelHeardTurn, ModelHeardWords
 from .committing import next_item_id
-from .events import Fact, InputCommitted, InputTranscribed, SpeechStarted, SpeechStopped
+from .events import Fact, InputCommitted, InputTranscribed, SpeechStarted, SpeechStopped, TranscriptGrown
 from .overlap import LISTEN, model_decision
 from .state import Session
 
@@ -41,7 +41,7 @@ def decide_heard_turn(session: Session, signal: ModelHeardTurn, now_ms: int) -> 
         item = session.item(signal.item_id)
         if session.state != "open" or item is None or not item.transcribing:
             return ()
-        return (InputTranscribed(item_id=item.id, transcript=signal.transcript.strip()),)
+        return (InputTranscribed(item_id=item.id, transcript=signal.transcript.strip(), failed=signal.failed),)
     if _is_stale_hearing(session, signal.epoch):
         return ()
     heard = session.input
@@ -49,7 +49,8 @@ def decide_heard_turn(session: Session, signal: ModelHeardTurn, now_ms: int) -> 
         committed = next((item for item in reversed(session.items) if item.transcribing), None)
         if committed is not None:
             # The client committed while the model was ending the same turn: one turn, one item.
-            return (InputTranscribed(item_id=committed.id, transcript=signal.transcript.strip()),)
+            words = signal.transcript.strip()
+            return (InputTranscribed(item_id=committed.id, transcript=words, failed=signal.failed),)
         if heard.sealed and not heard.has_speech:
             return ()
     item_id = heard.item_id or next_item_id(session)
@@ -68,3 +69,11 @@ def decide_heard_turn(session: Session, signal: ModelHeardTurn, now_ms: int) -> 
         )
     )
     return tuple(facts)
+
+
+def decide_heard_words(session: Session, signal: ModelHeardWords, now_ms: int) -> tuple[Fact, ...]:
+    """Show words of a transcript that is still to come; of any other they say nothing new."""
+    waiting = [item for item in session.items if item.transcribing and signal.item_id in (None, item.id)]
+    if session.state != "open" or not waiting or not signal.text:
+        return ()
+    return (TranscriptGrown(item_id=waiting[-1].id, text=signal.text),)

@@ -15,6 +15,8 @@ from .state import Session
 
 RESTRICTED = ("instructions", "voice", "temperature", "max_output_tokens", "tools", "tool_choice")
 """Overrides that a model must be able to take for one answer."""
+MODALITIES = ("text", "audio")
+"""What a response can consist of."""
 
 
 def decide_create(session: Session, command: CreateResponse, now_ms: int) -> tuple[Fact, ...]:
@@ -34,8 +36,13 @@ def decide_create(session: Session, command: CreateResponse, now_ms: int) -> tup
             "response_already_active",
             "A response is active; wait for response.done or cancel it first.",
         )
+    unknown = [name for name in given(options.modalities, []) if name not in MODALITIES]
+    if unknown and (session.is_chat_lane or len(unknown) == len(given(options.modalities, []))):
+        message = f"A response cannot be {unknown[0]!r:.60}; ask for text, audio or both."
+        return refuse(command, "unsupported_response_modality", message, "response.modalities")
     asked = [name for name in RESTRICTED if getattr(options, name) not in (UNSET, None)]
-    if asked and (info is None or not info.takes_response_options):
+    takes_options = info is not None and (info.takes_response_options or session.is_chat_lane)
+    if asked and not takes_options:
         names = ", ".join(asked)
         return refuse(
             command,
@@ -46,7 +53,8 @@ def decide_create(session: Session, command: CreateResponse, now_ms: int) -> tup
     held = session.waiting
     owed = session.owed is not None or session.begun is not None or held is not None
     waiting = _has_unanswered_turn(session)
-    if not owed and not waiting and (info is None or not info.takes_text_turns):
+    speaks_from_text = info is not None and (info.takes_text_turns or session.is_chat_lane)
+    if not owed and not waiting and not speaks_from_text:
         return refuse(
             command, "response_create_without_input", "There is no committed input to answer; commit some first."
         )
@@ -59,6 +67,12 @@ def decide_create(session: Session, command: CreateResponse, now_ms: int) -> tup
         instructions=given(options.instructions, None),
         temperature=given(options.temperature, None),
         max_output_tokens=given(options.max_output_tokens, None),
+        voice=given(options.voice, None),
+        tools=None if options.tools in (UNSET, None) else tuple(given(options.tools, [])),
+        tool_choice=given(options.tool_choice, None),
+        prompt=given(options.prompt, None),
+        output_format=given(options.output_encoding, None),
+        output_rate_hz=given(options.output_rate_hz, None),
     )
     if held is None:
         return (started,)

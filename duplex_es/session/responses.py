@@ -30,7 +30,6 @@ from .events import (
     ResponseFinished,
     ResponseSpoken,
     ResponseStarted,
-    SessionClosed,
     TextProduced,
     TurnBegun,
     TurnEndedEmpty,
@@ -40,6 +39,7 @@ from .overlap import BARGE_IN, model_decision
 from .playback import settle
 from .refusals import known_code
 from .state import Session
+from .usage import closed
 
 WITHOUT_OUTPUT = "model_turn_completed_without_output"
 """Why the model is said to listen when a turn of it ended before anything was to be heard."""
@@ -114,8 +114,10 @@ def decide_audio(session: Session, signal: ModelProducedAudio | SpeechReady, now
     is taken any more.
     """
     shown = None if is_stale(session, signal.epoch) or session.info is None else _shown(session, signal.turn)
-    if shown is None or session.info is None or _is_truncated(session):
+    if shown is None or session.info is None:
         return ()
+    if _is_truncated(session):
+        return shown
     response_id = _live_id(session)
     modalities = session.response.modalities if session.response is not None else session.settings.modalities
     if "audio" not in modalities:
@@ -142,8 +144,10 @@ def decide_audio(session: Session, signal: ModelProducedAudio | SpeechReady, now
 def decide_text(session: Session, signal: ModelProducedText, now_ms: int) -> tuple[Fact, ...]:
     """Accept the next piece of a text answer."""
     shown = None if is_stale(session, signal.epoch) else _shown(session, signal.turn)
-    if shown is None or not signal.text or _is_truncated(session):
+    if shown is None or not signal.text:
         return ()
+    if _is_truncated(session):
+        return shown
     return *shown, TextProduced(response_id=_live_id(session), text=signal.text)
 
 
@@ -196,7 +200,7 @@ def decide_failed(session: Session, signal: ModelFailed, now_ms: int) -> tuple[F
         facts = (*facts, TurnEndedEmpty(turn=session.begun.turn))
     if session.response is not None:
         facts = (*facts, finish(session, "failed", reason=signal.code))
-    return (*facts, SessionClosed(reason=signal.code)) if signal.fatal else facts
+    return (*facts, closed(session, signal.code)) if signal.fatal else facts
 
 
 def decide_listened(session: Session, signal: ModelListened, now_ms: int) -> tuple[Fact, ...]:
@@ -223,15 +227,18 @@ def decide_function_call(session: Session, signal: ModelCalledFunction, now_ms: 
     if not signal.call_id or not signal.name or known_call(session, signal.call_id) is not None:
         return (FunctionCallMalformed(call_id=signal.call_id, name=signal.name, arguments=signal.arguments),)
     response_id = next_response_id(session)
-    return (
-        FunctionCalled(
-            response_id=response_id,
-            item_id=answer_item_id(response_id),
-            call_id=signal.call_id,
-            name=signal.name,
-            arguments=signal.arguments,
-        ),
+    called = FunctionCalled(
+        response_id=response_id,
+        item_id=answer_item_id(response_id),
+        call_id=signal.call_id,
+        name=signal.name,
+        arguments=signal.arguments,
     )
+    live = session.response
+    if session.asks_for_answers and live is not None and live.turn is None and session.begun is None:
+        # The call is all of the answer; its client will ask for the next one, and could not while this is open.
+        return called, finish(session, "completed")
+    return (called,)
 
 
 def finish(session: Session, status: str, *, reason: str | None = None, **details: object) -> ResponseFinished:
@@ -250,5 +257,7 @@ def finish(session: Session, status: str, *, reason: str | None = None, **detail
         reason=reason,
         epoch=session.epoch + (1 if status == "cancelled" else 0),
         remembered=settled is not None and settled.remembered,
+        input_ms=session.usage_input_ms - session.usage_told_ms,
+        output_ms=0 if item is None else item.ledger.generated_ms,
         **details,  # type: ignore[arg-type]
     )

@@ -142,7 +142,8 @@ class Response(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``turn`` is the model's own turn, ``None`` until the model takes up a response that was announced first.
     ``requested`` says that the model was asked for it by ``Generate`` and so answers by its id; ``held`` is that
-    request while it waits for the transcript it is about. ``parts`` are the content parts opened so far, in order.
+    request while it waits for the transcript it is about. ``output_format`` and ``output_rate_hz`` are the sound the
+    client wants for this answer, ``None`` as the session has it. ``parts`` are the content parts opened so far.
     """
 
     id: str
@@ -150,6 +151,8 @@ class Response(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     turn_id: int
     turn: int | None = None
     modalities: tuple[str, ...] = ("text", "audio")
+    output_format: str | None = None
+    output_rate_hz: int | None = None
     metadata: dict[str, object] | None = None
     requested: bool = False
     held: Generate | None = None
@@ -212,13 +215,18 @@ class Session(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     still owes an answer for; ``waiting`` is a turn that comes after the answer being given. ``forced`` counts the
     appends of this turn that the model had to listen to. ``input_epoch`` is the epoch of the last input clear: what the
     model heard before it is stale. ``acks_playback`` says that this client reports playback at all; one that never does
-    is taken to hear what it is sent. ``last_response_id`` resolves requests that name none.
+    is taken to hear what it is sent. ``last_response_id`` resolves requests that name none. Of ``usage_input_ms``,
+    ``usage_told_ms`` are in the usage of a response already. The session is over at ``ends_at_ms``; the timers of its
+    owner run since ``timed_from_ms``.
     """
 
     id: str = ""
     incarnation: int = 0
     state: str = "new"
     opened_by: str | None = None
+    ends_at_ms: int | None = None
+    timed_from_ms: int = 0
+    expiry_told: bool = False
     generation: int = 0
     attached: bool = False
     dialect: str = "duplex"
@@ -243,6 +251,9 @@ class Session(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     last_response_id: str | None = None
     usage_input_ms: int = 0
     usage_output_ms: int = 0
+    usage_told_ms: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
 
     @property
     def asks_for_answers(self) -> bool:
@@ -299,6 +310,13 @@ class Session(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         if newest and newest.status == "completed" and newest.ledger.sent_ms > newest.ledger.committed_ms:
             return newest if newest.cap_ms is None else None
         return None
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether a new owner would lose nothing: no answer is given, owed or to come, and nobody is speaking."""
+        busy = (self.response, self.begun, self.owed, self.waiting)
+        is_speaking = self.input.item_id is not None and not self.input.speech_stopped
+        return all(one is None for one in busy) and not is_speaking
 
     @property
     def in_progress(self) -> bool:

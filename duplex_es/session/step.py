@@ -59,6 +59,7 @@ DECIDE: dict[type, Decide] = {
     model.ModelHeardSpeech: listening.decide_heard_speech,
     model.ModelHeardSpeechEnd: listening.decide_heard_speech_end,
     model.ModelHeardTurn: listening.decide_heard_turn,
+    model.ModelHeardWords: listening.decide_heard_words,
     protocol.CreateResponse: replies.decide_create,
     protocol.CancelResponse: cancelling.decide_cancel,
     protocol.CancelInput: cancelling.decide_cancel_input,

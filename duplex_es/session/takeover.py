@@ -17,7 +17,7 @@ def decide_took_over(session: Session, took: WorkerTookOver, now_ms: int) -> tup
     Transcripts still to come stay empty. An answer that was being given ends as failed. One that was only owed is asked
     for again where the model can answer from the words; elsewhere the client is told that it has to ask.
     """
-    changed = WorkerChanged(fence=took.fence)
+    changed = WorkerChanged(fence=took.fence, at_ms=0 if session.ends_at_ms is None else now_ms)
     if session.state != "open":
         return (changed,)
     lost = [InputTranscribed(item_id=item.id) for item in session.items if item.transcribing]

@@ -76,7 +76,8 @@ def apply(session: Session, fact: Fact) -> tuple[Session, tuple[Effect, ...]]:
             return replace(session, waiting=None), ()
         case ItemDeleted(item_id=item_id) if item_id == waiting.item_id:
             return replace(session, waiting=None), _forget(session, waiting)
-        case WorkerChanged():
+        case WorkerChanged() if not session.is_chat_lane:
+            # The sound of it went with the old worker's model.
             return replace(session, waiting=None), ()
     return session, ()
 

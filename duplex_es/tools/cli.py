@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .. import __version__
-from . import demo, models, sessions, show, talk, up
+from . import demo, doctor, models, sessions, show, talk, up
 from .errors import ToolError
 from .lifetime import INTERRUPTED, run_interruptible
 
@@ -37,6 +37,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_demo(commands)
     _add_log(commands)
     _add_sessions(commands)
+    _add_doctor(commands)
     _add_models(commands)
     return parser
 
@@ -124,6 +125,13 @@ def _add_log(commands: Commands[argparse.ArgumentParser]) -> None:
 def _add_sessions(commands: Commands[argparse.ArgumentParser]) -> None:
     leaf = _leaf(commands, "sessions", "every session the store knows, and where it stands")
     leaf.set_defaults(run=sessions.run)
+    _add_store(leaf)
+
+
+def _add_doctor(commands: Commands[argparse.ArgumentParser]) -> None:
+    leaf = _leaf(commands, "doctor", "whether the store can keep the promises, and what to change")
+    leaf.set_defaults(run=doctor.run)
+    leaf.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
     _add_store(leaf)
 
 

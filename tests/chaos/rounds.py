@@ -35,6 +35,8 @@ class Tally:
     failed_answers: int = 0
     silences_s: list[float] = field(default_factory=list)
     faults: dict[str, list[str]] = field(default_factory=dict)
+    known: dict[str, list[str]] = field(default_factory=dict)
+    """As ``faults``; what the row's known fault explains, and nothing else."""
 
     @property
     def median_s(self) -> float:
@@ -62,8 +64,11 @@ class Tally:
                 self.silences_s.append(verdict.silence_s)
                 if verdict.silence_s > self.row.silence_s:
                     wrong.append(f"caller {number} heard nothing for {verdict.silence_s:.1f} s")
-        if wrong:
-            self.faults[seed] = wrong
+        excused = [fault for fault in wrong if self.row.excused and self.row.excused in fault]
+        if excused:
+            self.known[seed] = excused
+        if len(wrong) > len(excused):
+            self.faults[seed] = [fault for fault in wrong if fault not in excused]
 
 
 async def play(row: Row, fleet: Fleet, seed: str, tally: Tally, sessions: int = SESSIONS) -> None:
@@ -89,6 +94,8 @@ async def play(row: Row, fleet: Fleet, seed: str, tally: Tally, sessions: int = 
         await asyncio.gather(*calls)
         verdicts = [await judge(log, talker, fault_at_s) for talker in talkers]
         wrong = _told_wrongly(row, stage)
+        if not hit:
+            wrong.append("the fault hit nobody")
         if row.check is not None:
             wrong += await row.check(stage, hit)
         tally.add(seed, verdicts, hit, wrong)

@@ -10,6 +10,8 @@ import asyncio
 import json
 import sys
 import time
+import traceback
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from tests.chaos.rounds import SESSIONS, Tally, play
@@ -36,42 +38,48 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
 
 
 async def run(args: argparse.Namespace) -> int:
-    """Play, print, and return the exit code."""
-    rows = sorted(chosen(args.row, quick=args.short), key=lambda row: row.far)
+    """Play, print, and return the exit code. Rows take turns, so that a run cut short has seen them all alike."""
+    rows = chosen(args.row, quick=args.short)
     tallies = {row.name: Tally(row) for row in rows}
     ends_s = time.monotonic() + args.minutes * 60 if args.minutes else float("inf")
-    for far in dict.fromkeys(row.far for row in rows):
-        if time.monotonic() >= ends_s:
-            break
-        async with Fleet(far, store_kind=args.store) as fleet:
+    async with AsyncExitStack() as stack:
+        fleets: dict[str, Fleet] = {}
+        for number in range(args.rounds):
+            # One round asked for by its full seed is played under that seed.
+            seed = args.seed if args.rounds == 1 and "." in args.seed else f"{args.seed}.{number}"
             for row in rows:
-                if row.far == far:
-                    await play_row(row, fleet, args, tallies[row.name], ends_s)
+                if time.monotonic() >= ends_s:
+                    break
+                if row.far not in fleets:
+                    fleets[row.far] = await stack.enter_async_context(Fleet(row.far, store_kind=args.store))
+                await play_round(row, fleets[row.far], seed, tallies[row.name], args.sessions)
     print(table([tally for tally in tallies.values() if tally.rounds]))
     if args.out is not None:
+        args.out.parent.mkdir(parents=True, exist_ok=True)
         args.out.write_text(json.dumps([_plain(tally) for tally in tallies.values()], indent=1))
     return report(list(tallies.values()))
 
 
-async def play_row(row: Row, fleet: Fleet, args: argparse.Namespace, tally: Tally, ends_s: float) -> None:
-    """All rounds of one row, each under a seed that plays it again alone."""
-    for number in range(args.rounds):
-        if time.monotonic() >= ends_s:
-            return
-        # One round asked for by its full seed is played under that seed.
-        seed = args.seed if args.rounds == 1 and "." in args.seed else f"{args.seed}.{number}"
-        began_s = time.monotonic()
-        try:
-            await play(row, fleet, seed, tally, args.sessions)
-        except Exception as error:
-            tally.rounds += 1
-            tally.faults[seed] = [f"the round broke: {error!r}"]
-        wrong = tally.faults.get(seed, [])
-        words = f"{len(wrong)} wrong: {wrong[0][:200]}" if wrong else "held"
-        print(f"{row.name} {seed} {time.monotonic() - began_s:.1f} s: {words}", file=sys.stderr, flush=True)
-        if wrong:
-            LAST_WORDS.mkdir(parents=True, exist_ok=True)
-            (LAST_WORDS / f"{row.name}-{seed}.log").write_text(fleet.words())
+async def play_round(row: Row, fleet: Fleet, seed: str, tally: Tally, sessions: int) -> None:
+    """One round, with a line about it on stderr; a round that cannot be judged counts as broken."""
+    began_s = time.monotonic()
+    try:
+        await play(row, fleet, seed, tally, sessions)
+    except Exception as error:
+        tally.rounds += 1
+        tally.faults[seed] = [f"the round broke: {error!r}", *traceback.format_exc().splitlines()[-6:]]
+    wrong = tally.faults.get(seed, [])
+    words = f"{len(wrong)} wrong: {wrong[0][:200]}" if wrong else "held"
+    if seed in tally.known:
+        words += f" but for what is known: {tally.known[seed][0]}"
+    print(
+        f"{time.strftime('%H:%M:%S')} {row.name} {seed} {time.monotonic() - began_s:.1f} s: {words}",
+        file=sys.stderr,
+        flush=True,
+    )
+    if wrong:
+        LAST_WORDS.mkdir(parents=True, exist_ok=True)
+        (LAST_WORDS / f"{row.name}-{seed}.log").write_text(fleet.words())
 
 
 def table(tallies: list[Tally]) -> str:
@@ -79,8 +87,10 @@ def table(tallies: list[Tally]) -> str:
     lines = [f"| {' | '.join(TITLES)} |", f"|{' --- |' * len(TITLES)}"]
     for tally in tallies:
         verdict = "held" if not tally.faults else f"BROKEN in {len(tally.faults)}"
+        if tally.known:
+            verdict = f"KNOWN FAULT in {len(tally.known)}" if not tally.faults else verdict
         if tally.row.known:
-            verdict += f"; known: {tally.row.known}"
+            verdict += f" ({tally.row.known})"
         cells = [
             *(tally.row.name, tally.rounds, tally.sessions, tally.frames, tally.lost, tally.repeated, tally.told),
             *(tally.failed_answers, f"{tally.median_s:.2f}", f"{tally.worst_s:.2f}", verdict),
@@ -101,8 +111,15 @@ def report(tallies: list[Tally]) -> int:
 
 def _plain(tally: Tally) -> dict[str, object]:
     counts = {name: getattr(tally, name) for name in ("rounds", "sessions", "frames", "lost", "repeated", "told")}
-    times = {"median_s": round(tally.median_s, 3), "worst_s": round(tally.worst_s, 3)}
-    return {"row": tally.row.name, **counts, **times, "failed_answers": tally.failed_answers, "faults": tally.faults}
+    times: dict[str, object] = {"median_s": round(tally.median_s, 3), "worst_s": round(tally.worst_s, 3)}
+    return {
+        "row": tally.row.name,
+        **counts,
+        **times,
+        "failed_answers": tally.failed_answers,
+        "faults": tally.faults,
+        "known": tally.known,
+    }
 
 
 if __name__ == "__main__":

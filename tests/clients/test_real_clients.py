@@ -30,7 +30,14 @@ def url(valkey: StoreProcess) -> Iterator[str]:
 
 @pytest.mark.parametrize(
     "program",
-    ["run_openai.py", "run_openai_agents.py", "run_pipecat.py", "run_livekit.py", "run_pydantic_ai.py"],
+    [
+        "run_openai.py",
+        "run_openai_beta.py",
+        "run_openai_agents.py",
+        "run_pipecat.py",
+        "run_livekit.py",
+        "run_pydantic_ai.py",
+    ],
 )
 def test_a_python_client_holds_a_whole_conversation(url: str, program: str) -> None:
     report = heard_out(program, url)

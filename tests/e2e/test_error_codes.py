@@ -1,8 +1,8 @@
 """Every error code over a live socket: what provokes it, what the frame says, whether the socket stays, what changed.
 
 ``REFUSED`` are events that an open session refuses, ``REPORTED`` faults that a model reports, ``AT_THE_DOOR`` sockets
-that never hold a session, ``DEPLOYED`` what takes a deployment of its own. ``NOT_YET`` and ``NEVER`` say why there is
-nothing to provoke; a code that none of them has fails the last test.
+that never hold a session, ``UNABLE`` what depends on the model, ``DEPLOYED`` what has a test of its own. ``NEVER`` says
+why there is nothing to provoke; a code that none of them has fails the last test.
 """
 
 from __future__ import annotations
@@ -10,17 +10,20 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import re
 import secrets
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from duplex_es.log.opening import open_log
 from duplex_es.protocol import ERRORS, MAX_EVENT_BYTES
+from duplex_es.protocol.dialects import stock_code
 from tests.support.calls import pcm16
 from tests.support.examples import Wire
 from tests.support.processes import StoreProcess, free_port, start_store
@@ -58,13 +61,11 @@ class Refused:
     steps: tuple[Wire, ...] = ()
     model: str = "scripted"
     afterwards: Wire | None = None
-    fault: str = ""
 
     @property
     def case(self) -> Any:
-        """The row as a test case; a ``fault`` of the service makes it a strict xfail with that reason."""
-        marks = [pytest.mark.xfail(strict=True, reason=self.fault)] if self.fault else []
-        return pytest.param(self, id=f"{self.code}-{self.event.get('type', 'raw')}-{self.param}", marks=marks)
+        """The row as a test case."""
+        return pytest.param(self, id=f"{self.code}-{self.event.get('type', 'raw')}-{self.param}")
 
 
 async def answering(caller: Caller) -> Wire:
@@ -131,6 +132,14 @@ async def having_only_called(caller: Caller) -> Wire:
     await caller.hear_until("rate_limits.updated")
     await caller.say(type="response.cancel")
     await caller.hear_until("rate_limits.updated")
+    return {}
+
+
+async def having_been_overtaken(caller: Caller) -> Wire:
+    """A function was called, the answer was interrupted, and the client wants late outputs refused."""
+    await having_only_called(caller)
+    await caller.say(type="session.update", session={"extra_body": {"stale_function_outputs": "refuse"}})
+    await caller.hear_until("session.updated")
     return {}
 
 
@@ -323,6 +332,13 @@ REFUSED: list[Refused] = [
         prepare=having_only_called,
         steps=(CALL,),
     ),
+    Refused(
+        "stale_function_call_output",
+        "item.call_id",
+        create(output("c1", "{}")),
+        prepare=having_been_overtaken,
+        steps=(CALL,),
+    ),
     Refused("bad_audio", "item.content.audio", create(spoken("not base64!"))),
     Refused("bad_audio", "item.content.audio", create(spoken(""))),
     # playback and acknowledgements
@@ -424,13 +440,11 @@ class Unable:
     event: Wire
     heard: bool = False
     answered: bool = False
-    fault: str = ""
 
     @property
     def case(self) -> Any:
-        """The row as a test case; a ``fault`` of the service makes it a strict xfail with that reason."""
-        marks = [pytest.mark.xfail(strict=True, reason=self.fault)] if self.fault else []
-        return pytest.param(self, id=f"{self.code}-{self.event['type']}-{self.param}", marks=marks)
+        """The row as a test case."""
+        return pytest.param(self, id=f"{self.code}-{self.event['type']}-{self.param}")
 
 
 UNABLE: list[Unable] = [
@@ -483,7 +497,6 @@ UNABLE: list[Unable] = [
         QWEN,
         BY_TURNS,
         {"type": "response.create", "response": {"modalities": ["scent"]}},
-        fault="modalities are not checked",
     ),
 ]
 
@@ -578,17 +591,13 @@ class AtTheDoor:
     query: str = "?autostart=0"
     flat: bool = True
     param: str | None = None
-    fault: str = ""
 
     @property
     def case(self) -> Any:
-        """The row as a test case; a ``fault`` of the service makes it a strict xfail with that reason."""
+        """The row as a test case."""
         said = self.said.get("type") if isinstance(self.said, dict) else type(self.said).__name__
-        marks = [pytest.mark.xfail(strict=True, reason=self.fault)] if self.fault else []
-        return pytest.param(self, id=f"{self.code}-{said}", marks=marks)
+        return pytest.param(self, id=f"{self.code}-{said}")
 
-
-NAMELESS = "what a model refuses when it opens is not correlated to the event"
 
 AT_THE_DOOR = [
     AtTheDoor("invalid_json", "{"),
@@ -602,28 +611,24 @@ AT_THE_DOOR = [
         update(model="scripted", extra_body={"script": [{"on": "monday"}]}),
         flat=False,
         param="extra_body.script",
-        fault=NAMELESS,
     ),
     AtTheDoor(
         "ref_audio_required",
         update(model=MINICPM, extra_body={"native_duplex": True}),
         flat=False,
         param="session.ref_audio",
-        fault=NAMELESS,
     ),
     AtTheDoor(
         "unsupported_nemotron_duplex_mode",
         update(model=NEMOTRON),
         flat=False,
         param="session.extra_body.auto_response",
-        fault=NAMELESS,
     ),
     AtTheDoor(
         "invalid_duplex_runtime_config",
         update(model=PERSONAPLEX, voice="nobody.pt"),
         flat=False,
         param="session.voice",
-        fault=NAMELESS,
     ),
     AtTheDoor(
         "server_vad_requires_native_duplex",
@@ -754,6 +759,19 @@ def resume_of(holder: Caller) -> Wire:
 
 
 # -- what takes a deployment of its own ------------------------------------------------------------------------------
+
+
+async def test_an_item_id_that_is_taken_is_refused_to_a_stock_client_under_the_code_it_knows(scripted: Deployment):
+    async with calling(scripted.urls[0], query="?model=scripted") as caller:
+        await caller.hear_until("session.created")
+        for event_id in ("evt_fine", EVENT_ID):
+            await caller.say(event_id=event_id, **create({**message("hello"), "id": "item_mine"}))
+        frame = await caller.hear_until("error")
+        await caller.say(type="session.close")
+        await caller.socket.wait_closed()
+
+    assert frame["error"]["code"] == stock_code("item_exists")
+    assert (frame["error"]["event_id"], frame["error"]["type"]) == (EVENT_ID, "invalid_request_error")
 
 
 async def test_a_binary_frame_costs_the_socket_but_not_the_session(scripted: Deployment):
@@ -887,6 +905,7 @@ async def test_a_log_that_stopped_answering_costs_the_socket_but_not_the_session
 
 
 DEPLOYED = {
+    "item_exists",
     "realtime_input_failed",
     "config_timeout",
     "duplex_session_busy",
@@ -896,13 +915,9 @@ DEPLOYED = {
 }
 """Codes with a test of their own above."""
 
-NOT_YET: dict[str, str] = {
+NEVER: dict[str, str] = {
     "session_update_aborted": "an append cannot fail after it was taken: the log has it",
     "playback_ack_too_late": "every answer keeps its place in the history, so no report comes too late",
-}
-"""Codes of features that are not there."""
-
-NEVER: dict[str, str] = {
     "resource_exhausted": "the gateway's own limit is met first, and says duplex_session_busy",
     "session_exists": "the published code for an id that is taken is internal_error",
     "duplex_error": "stands in for a code that is not in the table, and every code said here is",
@@ -934,6 +949,13 @@ def test_every_code_is_provoked_or_excused_once():
         *REPORTED[True],
         *DEPLOYED,
     }
-    assert provoked | NOT_YET.keys() | NEVER.keys() == ERRORS.keys()
-    assert not provoked & (NOT_YET.keys() | NEVER.keys())
-    assert not NOT_YET.keys() & NEVER.keys()
+    assert provoked | NEVER.keys() == ERRORS.keys()
+    assert not provoked & NEVER.keys()
+
+
+def test_the_page_says_which_codes_are_never_said():
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "realtime-api.md").read_text()
+    table = page.partition("Published codes that are never said here")[2].partition("<!-- generated: errors -->")[0]
+    listed = set(re.findall(r"`([a-z0-9_]+)`", table)) & ERRORS.keys()
+    said_elsewhere = {"runtime_resume_failed", "duplex_session_busy", "internal_error"}
+    assert listed - said_elsewhere == NEVER.keys() - said_elsewhere

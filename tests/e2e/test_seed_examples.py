@@ -440,7 +440,6 @@ async def test_the_answer_to_a_function_call_is_taken_and_the_model_goes_on(scri
     assert wanted.items() <= added["item"].items()
 
 
-@pytest.mark.xfail(strict=True, reason="audio in an item is refused with bad_audio, whatever it is")
 @pytest.mark.shows("conversation.item.create")
 async def test_a_spoken_item_is_created_and_committed(scripted: Deployment):
     part = {"type": "input_audio", "audio": base64.b64encode(pcm16(400)).decode()}

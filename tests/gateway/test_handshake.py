@@ -145,7 +145,7 @@ async def test_silence_ends_the_connection(log: MemoryLog, worker: FakeWorker) -
 
 async def test_a_rejected_turn_detection_may_be_corrected_on_the_same_socket(gateway: Gateway) -> None:
     async with joined(gateway.url()) as client:
-        await client.say("session.update", event_id="e1", session={"turn_detection": {"type": "semantic_vad"}})
+        await client.say("session.update", event_id="e1", session={"turn_detection": {"type": "model_native"}})
         error = await client.hear_type("error")
         assert error["error"]["code"] == "unsupported_turn_detection"
         assert error["error"]["event_id"] == "e1"

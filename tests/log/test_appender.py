@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import redis
 
-from duplex_es.log.api import Attachment, Claim, Record
+from duplex_es.log.api import Attachment, Claim, EntryId, Record
 from duplex_es.log.errors import Fenced, LogError, LogUnavailable, SessionUnknown, TailLost
 from duplex_es.log.keys import SessionKeys
 from duplex_es.log.redis import RedisLog
@@ -200,19 +200,39 @@ async def test_an_emptied_server_is_not_filled_again(log: RedisLog, raw: redis.R
     assert raw.dbsize() == 0
 
 
-async def test_a_lost_tail_is_noticed_after_the_connection_broke(log: RedisLog, raw: redis.Redis) -> None:
+async def lose_two(log: RedisLog, raw: redis.Redis) -> tuple[Attachment, Claim]:
+    """A session whose streams were given five records each; the store has three, as a promoted replica might."""
     ((attachment, claim),) = await sessions(log, 1)
     keys = SessionKeys.of(claim.ref)
-    streams = (keys.output.records, keys.input.records)
-    await log.append_output(claim, 1, [Record(b"%d" % seq) for seq in range(1, 4)])
+    streams = (keys.output.records, keys.output.audio, keys.input.records)
+    await log.append_output(claim, 1, [Record(b"%d" % seq, b"pcm %d" % seq) for seq in range(1, 4)])
     await log.append_input(attachment, 1, [Record(b"%d" % seq) for seq in range(1, 4)])
     replicated = [raw.dump(stream) for stream in streams]
-    await log.append_output(claim, 4, [Record(b"4"), Record(b"5")])
+    await log.append_output(claim, 4, [Record(b"4", b"pcm 4"), Record(b"5", b"pcm 5")])
     await log.append_input(attachment, 4, [Record(b"4"), Record(b"5")])
     for stream, known in zip(streams, replicated, strict=True):
-        # What a promoted replica looks like that had not heard of the last two.
         raw.restore(stream, 0, known, replace=True)
     raw.execute_command("CLIENT", "KILL", "TYPE", "normal")
+    return attachment, claim
+
+
+async def test_a_lost_tail_is_written_again_with_the_same_ids_and_bytes(log: RedisLog, raw: redis.Redis) -> None:
+    attachment, claim = await lose_two(log, raw)
+    await log.append_output(claim, 6, [Record(b"6", b"pcm 6")])
+    assert log.appender.healed == 4, "the input is healed as well, though nobody appends to it"
+    output = await log.read_output(claim.ref, 0)
+    assert [(str(entry.id), entry.body, entry.audio) for entry in output] == [
+        (f"1-{seq}", b"%d" % seq, b"pcm %d" % seq) for seq in range(1, 7)
+    ]
+    await log.append_input(attachment, 6, [Record(b"6")])
+    said = await log.read_input(claim.ref, EntryId(1, 0))
+    assert [entry.body for entry in said] == [b"%d" % seq for seq in range(1, 7)]
+
+
+async def test_a_lost_tail_that_nobody_remembers_is_told(own_valkey: StoreProcess, raw: redis.Redis) -> None:
+    log = RedisLog.from_url(own_valkey.url, LogSettings(heal_bytes=0))
+    await log.connect()
+    attachment, claim = await lose_two(log, raw)
     with pytest.raises(TailLost) as lost:
         await log.append_output(claim, 6, [Record(b"6")])
     assert lost.value.head_seq == 3
@@ -222,6 +242,17 @@ async def test_a_lost_tail_is_noticed_after_the_connection_broke(log: RedisLog, 
     # Whoever still has them may say them again, under the same numbers.
     await log.append_output(claim, 4, [Record(b"%d" % seq) for seq in range(4, 7)])
     assert [entry.body for entry in await log.read_output(claim.ref, 0)] == [b"%d" % seq for seq in range(1, 7)]
+    await log.close_connections()
+
+
+async def test_a_newer_owner_of_a_lost_tail_is_not_overwritten(log: RedisLog, raw: redis.Redis) -> None:
+    _, claim = await lose_two(log, raw)
+    keys = SessionKeys.of(claim.ref)
+    raw.xadd(keys.output.records, {"m": b"claim"}, id="2-0")
+    raw.hset(keys.head, mapping={"fence": 2, "claims": "1:1;2:4;"})
+    with pytest.raises(Fenced):
+        await log.append_output(claim, 6, [Record(b"6")])
+    assert stored(raw, claim) == ["1-1", "1-2", "1-3"]
 
 
 async def test_nobody_hears_of_a_record_that_the_store_refused(own_valkey: StoreProcess, raw: redis.Redis) -> None:

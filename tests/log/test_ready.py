@@ -87,9 +87,7 @@ async def test_an_announced_queue_is_asked_alone(store: Store, finder: ReadyFind
     assert store.pipelines == [keys.PARTITIONS, 1]
 
 
-async def test_every_queue_is_asked_again_after_the_interval(
-    store: Store, finder: ReadyFinder, clock: Clock
-) -> None:
+async def test_every_queue_is_asked_again_after_the_interval(store: Store, finder: ReadyFinder, clock: Clock) -> None:
     assert await finder.find(["echo"]) is None
     store.add("lapsed", 99_000.0)
     clock.now_s = 2.0

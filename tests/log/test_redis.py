@@ -68,7 +68,6 @@ async def test_a_process_with_many_sessions_holds_four_connections(log: RedisLog
     )
 
 
-
 async def test_renewing_catches_a_lost_notification(log: RedisLog, raw: redis.Redis) -> None:
     attachment, claim = await LogStage.claimed(log, "echo")
     session = SessionKeys.of(attachment.ref)

@@ -23,7 +23,7 @@ INVALID_REQUEST = (
     "playback_ack_too_late invalid_event_ack invalid_session_resume session_resume_expired "
     "unsupported_session_resume invalid_resume_token session_resume_conflict runtime_touch_unsupported "
     "unsupported_response_modality stale_fence not_found invalid_argument invalid_capability timeout "
-    "failed_precondition duplex_error session_exists"
+    "failed_precondition duplex_error session_exists item_exists stale_function_call_output"
 )
 SERVER = (
     "internal_error server_vad_initialization_failed server_vad_inference_failed server_vad_unavailable "
@@ -36,9 +36,10 @@ SERVER = (
 RATE_LIMIT = "input_backpressure resource_exhausted duplex_session_busy"
 
 
-def test_the_table_holds_every_code_of_the_contract_and_four_of_our_own() -> None:
+def test_the_table_holds_every_code_of_the_contract_and_some_of_our_own() -> None:
     assert set(ERRORS) == set(f"{INVALID_REQUEST} {SERVER} {RATE_LIMIT}".split())
-    assert {"log_unavailable", "worker_lost", "context_exhausted", "session_exists"} == EXTENSION_CODES
+    ours = {"log_unavailable", "worker_lost", "context_exhausted", "session_exists"}
+    assert ours | {"item_exists", "stale_function_call_output"} == EXTENSION_CODES
 
 
 @pytest.mark.parametrize(

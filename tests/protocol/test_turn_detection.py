@@ -192,3 +192,33 @@ def test_a_policy_against_the_turn_detection_is_refused(
     with pytest.raises(ProtocolError) as caught:
         settle_overlap_policy(said, policy, current=current, native=native)
     assert (caught.value.code, caught.value.param) == ("unsupported_turn_detection", "turn_detection")
+
+
+# -- semantic detection, and callers who say nothing ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("eagerness", "silence_ms"), [(None, 500), ("auto", 500), ("medium", 500), ("low", 800), ("high", 300)]
+)
+def test_a_semantic_detector_is_one_that_waits_the_longer_the_less_eager_it_is(
+    eagerness: str | None, silence_ms: int
+) -> None:
+    said: dict[str, object] = {"type": "semantic_vad"} | ({} if eagerness is None else {"eagerness": eagerness})
+    read = read_turn_detection({"turn_detection": {**said, "create_response": False}})
+    assert isinstance(read, TurnDetection)
+    assert (read.type, read.silence_duration_ms, read.create_response) == ("server_vad", silence_ms, False)
+
+
+@pytest.mark.parametrize("wrong", [{"eagerness": "keen"}, {"eagerness": 1}, {"threshold": 0.5}, {"create_response": 1}])
+def test_a_semantic_detector_is_checked_too(wrong: dict[str, object]) -> None:
+    assert refusal({"turn_detection": {"type": "semantic_vad", **wrong}}).code == "unsupported_turn_detection"
+
+
+def test_how_long_a_caller_may_say_nothing_is_a_number_or_not_said() -> None:
+    read = read_turn_detection({"turn_detection": {"type": "server_vad", "idle_timeout_ms": 6_000}})
+    assert isinstance(read, TurnDetection)
+    assert (read.idle_timeout_ms, read.to_wire()["idle_timeout_ms"]) == (6_000, 6_000)
+    quiet = read_turn_detection({"turn_detection": {"type": "server_vad", "idle_timeout_ms": None}})
+    assert isinstance(quiet, TurnDetection)
+    assert "idle_timeout_ms" not in quiet.to_wire()
+    assert refusal({"turn_detection": {"type": "server_vad", "idle_timeout_ms": 0}}).param == "turn_detection"

@@ -18,6 +18,7 @@ from duplex_es.model import (
     ModelHeardSpeech,
     ModelHeardSpeechEnd,
     ModelHeardTurn,
+    ModelHeardWords,
     ModelInterrupted,
     ModelListened,
     ModelPassedOn,
@@ -81,7 +82,9 @@ SILLY: tuple[dict[str, Any], ...] = (
     {"type": "session.update", "session": {"playback_commit_policy": "ack_only", "modalities": ["text", 3]}},
     {"type": "session.update", "session": {"output_modalities": ["text"], "tools": [{"name": "f"}], "tracing": None}},
     {"type": "session.update", "session": {"turn_detection": {"type": "server_vad"}, "audio": {"output": 5}}},
-    {"type": "session.update", "session": {"turn_detection": {"type": "semantic_vad"}}},
+    {"type": "session.update", "session": {"turn_detection": {"type": "semantic_vad", "eagerness": "low"}}},
+    {"type": "session.update", "session": {"turn_detection": {"type": "server_vad", "idle_timeout_ms": 5000}}},
+    {"type": "session.update", "session": {"turn_detection": {"type": "banana"}}},
     {"type": "session.update", "session": {"input_audio_format": "mp3"}},
     {"type": "session.update", "session": {"sample_rate_hz": 8000, "idle_timeout_s": -1, "metadata": {"a": [1, None]}}},
     {"type": "session.update", "session": {"extra_body": {"auto_response": True, "ref_audio_path": "/etc/passwd"}}},
@@ -329,7 +332,7 @@ def _socket(session: Session, a: int, b: int) -> Input:
     generation = max(0, session.generation + (1 if a % 3 else 0) - (1 if b % 9 == 0 else 0))
     if session.attached and b % 2:
         return SocketDetached(generation=session.generation, reason="lost")
-    return SocketAttached(generation=generation, gateway="g")
+    return SocketAttached(generation=generation, gateway="g", dialect=("duplex", "ga", "beta")[b % 3])
 
 
 def _simple(event: dict[str, Any]) -> Callable[[Session, int, int], Input]:
@@ -365,6 +368,7 @@ MOVES: dict[str, Callable[[Session, int, int], Input]] = {
     "heard speech": _heard_speech,
     "heard speech end": _heard_speech_end,
     "heard turn": _heard_turn,
+    "heard words": lambda session, a, b: ModelHeardWords(epoch=_epoch(session, b), text=WORDS[a % len(WORDS)]),
     "called": _called,
     "interrupted": lambda session, a, b: ModelInterrupted(epoch=_epoch(session, b), turn=_turn(session, b)),
     "failed": lambda session, a, b: ModelFailed(
@@ -372,6 +376,8 @@ MOVES: dict[str, Callable[[Session, int, int], Input]] = {
     ),
     "took over": lambda session, a, b: WorkerTookOver(fence=a),
     "socket": _socket,
+    "expiry": lambda session, a, b: TimerFired("session_expiry_warning"),
+    "quiet": lambda session, a, b: TimerFired("caller_silence"),
     "timer": lambda session, a, b: TimerFired(("idle", "disconnect_grace", "?")[a % 3 if b % 16 == 0 else 2]),
     "model lost": lambda session, a, b: ModelLost(code="internal_error", message="m", opening=b % 2 == 0),
     "close": _simple({"type": "session.close", "event_id": "evt_close"}),
@@ -409,6 +415,7 @@ def opening(a: int, b: int) -> OpenAs:
         incarnation=0,
         model=model.name,
         info=model,
+        max_session_s=b if a % 2 else None,
     )
 
 

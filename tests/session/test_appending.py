@@ -135,6 +135,15 @@ def test_a_detector_says_where_speech_begins_and_ends() -> None:
     assert scenario.session.input.has_speech, "a model that listens all the time is not told that the turn is over"
 
 
+def test_every_utterance_of_an_open_item_is_told_begun_and_ended() -> None:
+    scenario = native(turn_detection=VAD).given(detected(started=True, start_ms=0), detected(stopped=True))
+    scenario = scenario.when(detected(started=True, start_ms=900))
+    scenario.shows(frames.InputAudioBufferSpeechStarted(audio_start_ms=900, item_id=item_id()))
+    scenario = scenario.when(detected(stopped=True, end_ms=1_300))
+    scenario.shows(frames.InputAudioBufferSpeechStopped(audio_end_ms=1_300, item_id=item_id()))
+    assert scenario.given(CommitInput()).session.items_count == 1
+
+
 def test_a_detector_never_reaches_back_beyond_the_last_clear() -> None:
     scenario = native(turn_detection=VAD).given(silence(500), ClearInput()).when(detected(started=True, start_ms=200))
     scenario.then(SpeechStarted(item_id=item_id(), start_ms=500, detected=True), AudioAppended)

@@ -5,10 +5,16 @@ from __future__ import annotations
 import pytest
 
 from duplex_es.model import ModelCalledFunction, ToolOutput
-from duplex_es.protocol import CancelInput, CreateItem, DeleteItem, Item, SocketAttached
+from duplex_es.protocol import CancelInput, CreateItem, CreateResponse, DeleteItem, Item, SocketAttached
 from duplex_es.session.calls import KEPT_CALLS, known_call
 from duplex_es.session.effects import AskModel
-from duplex_es.session.events import FunctionCalled, FunctionCallMalformed, ItemCreated
+from duplex_es.session.events import (
+    FunctionCalled,
+    FunctionCallMalformed,
+    ItemCreated,
+    ResponseFinished,
+    ResponseStarted,
+)
 from duplex_es.testing.scenario import Scenario
 from tests.session.cast import answer, answer_id, patient, said, spoke
 
@@ -86,6 +92,14 @@ def test_a_client_of_plain_realtime_asks_for_the_answer_itself() -> None:
     patient().given(stock, call()).when(output()).asks_for(
         AskModel(ToolOutput(epoch=0, call_id="c1", output="sunny", respond=False))
     )
+
+
+def test_a_call_that_is_all_of_the_answer_ends_the_response_that_its_client_would_wait_for() -> None:
+    stock = SocketAttached(generation=1, gateway="g", dialect="ga")
+    scenario = patient().given(stock, CreateResponse()).when(call()).then(FunctionCalled, ResponseFinished)
+    scenario.given(output()).when(CreateResponse()).then(ResponseStarted)
+    patient().given(CreateResponse()).when(call()).then(FunctionCalled)
+    patient().given(stock, CreateResponse(), spoke()).when(call()).then(FunctionCalled)
 
 
 def test_a_long_session_takes_every_output_and_remembers_only_so_many_calls() -> None:

@@ -219,3 +219,13 @@ def test_a_turn_based_detector_hears_one_kind_of_sound_for_good() -> None:
 
 def test_a_model_that_listens_all_the_time_may_change_its_detector() -> None:
     native(turn_detection=VAD).given(detected(started=True)).when(update(turn_detection=None)).then(SessionReconfigured)
+
+
+def test_a_rate_belongs_to_its_format() -> None:
+    wide = {"audio": {"output": {"format": {"type": "audio/pcm", "rate": 24_000}}}}
+    scenario = opened(PATIENT, wide).when(update(output_audio_format="g711_ulaw"))
+    assert scenario.session.settings.output_rate_hz is None
+    updated = scenario.frames[0]
+    assert updated.session["audio"]["output"]["format"] == {"type": "audio/pcmu", "rate": 8_000}  # type: ignore[union-attr,index]
+    same = opened(PATIENT, wide).when(update(output_audio_format="pcm16"))
+    assert same.session.settings.output_rate_hz == 24_000

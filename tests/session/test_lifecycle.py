@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from duplex_es.model import Interrupt, ModelFailed, ModelSpoke, OpenModel
+from duplex_es.model import Generate, Interrupt, ModelFailed, ModelSpoke, OpenModel
 from duplex_es.protocol import (
     AcknowledgeEvents,
     CloseSession,
@@ -21,18 +22,44 @@ from duplex_es.protocol import (
 from duplex_es.session.effects import AnswerOpening, AskModel, EndSession
 from duplex_es.session.events import (
     CommandRejected,
+    ExpiryAnnounced,
     ResponseFinished,
+    ResponseStarted,
     SessionClosed,
     SessionExpired,
     SessionOpened,
     SessionRefused,
     SocketChanged,
 )
-from duplex_es.session.inputs import ModelLost, OpenAs, TimerFired
-from duplex_es.session.lifecycle import DISCONNECT_GRACE_MS, GRACE_TIMER, IDLE_TIMER, open_model, timers
+from duplex_es.session.inputs import Input, ModelLost, OpenAs, TimerFired, WorkerTookOver
+from duplex_es.session.lifecycle import (
+    DISCONNECT_GRACE_MS,
+    EXPIRY_TIMER,
+    EXPIRY_WARNING_TIMER,
+    GRACE_TIMER,
+    IDLE_TIMER,
+    SILENCE_TIMER,
+    open_model,
+    timers,
+)
+from duplex_es.session.projection.session_object import session_object
 from duplex_es.session.state import Session
 from duplex_es.testing.scenario import Scenario
-from tests.session.cast import EAGER, PATIENT, answer, eager, names, patient, plain, response_id, said, spoke, typed
+from tests.session.cast import (
+    EAGER,
+    PATIENT,
+    answer,
+    append,
+    eager,
+    finished,
+    names,
+    patient,
+    plain,
+    response_id,
+    said,
+    spoke,
+    typed,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -154,7 +181,7 @@ def test_a_session_that_can_be_resumed_goes_on_without_a_socket() -> None:
 
 def test_a_session_that_cannot_be_resumed_ends_with_its_socket() -> None:
     scenario = plain().given(ATTACHED, spoke(), said("One")).when(SocketDetached(generation=1, reason="lost"))
-    scenario.then(SocketChanged, ResponseFinished, SessionClosed(reason="disconnect"))
+    scenario.then(SocketChanged, ResponseFinished, SessionClosed).asks_for(AskModel, EndSession("disconnect"))
     assert names(scenario)[-3:] == ["response.done", "rate_limits.updated", "session.closed"]
 
 
@@ -172,7 +199,7 @@ def test_no_timeout_is_too_long_for_a_timer() -> None:
 
 def test_a_silent_client_is_told_that_it_was_timed_out() -> None:
     scenario = patient().given(ATTACHED).when(TimerFired(IDLE_TIMER))
-    scenario.then(SessionClosed(reason="timeout")).shows("session.closed").asks_for(EndSession("timeout"))
+    scenario.then(SessionClosed).shows("session.closed").asks_for(EndSession("timeout"))
 
 
 def test_a_session_nobody_came_back_for_expires_and_its_answer_with_it() -> None:
@@ -199,13 +226,21 @@ def test_a_timer_that_no_longer_fits_changes_nothing(name: str) -> None:
 
 
 def test_closing_says_so_last() -> None:
-    patient().when(CloseSession()).then(SessionClosed(reason="session_close")).shows(
+    totals = {
+        "input_audio_seconds": 0.0,
+        "output_audio_seconds": 0.0,
+        "input_tokens": 0,
+        "output_tokens": 0,
+        "total_tokens": 0,
+        "responses": 0,
+    }
+    patient().when(CloseSession()).then(SessionClosed(reason="session_close", usage=totals)).shows(
         frames.SessionClosed(
             session_id="s1",
             reason="session_close",
-            event={"type": "session.closed", "session_id": "s1", "reason": "session_close"},
+            event={"type": "session.closed", "session_id": "s1", "reason": "session_close", "usage": totals},
         )
-    ).asks_for(EndSession("session_close"))
+    )
 
 
 def test_closing_with_a_live_response_cancels_it_first() -> None:
@@ -235,7 +270,7 @@ def test_a_closed_session_takes_nothing_and_says_nothing() -> None:
 
 def test_a_lost_model_ends_the_session_with_an_error_and_a_failed_answer() -> None:
     scenario = patient().given(spoke(), said("One")).when(ModelLost(code="runtime_open_failed", message="gone"))
-    scenario.then(CommandRejected, ResponseFinished, SessionClosed(reason="runtime_open_failed"))
+    scenario.then(CommandRejected, ResponseFinished, SessionClosed).asks_for(EndSession("runtime_open_failed"))
     assert names(scenario)[0] == "error"
     assert names(scenario)[-1] == "session.closed"
 
@@ -249,8 +284,76 @@ def test_an_answer_begun_before_the_opening_failed_still_ends() -> None:
 
 def test_a_fatal_fault_of_the_model_is_told_before_the_session_ends() -> None:
     scenario = patient().when(ModelFailed(epoch=0, code="context_exhausted", message="too long", fatal=True))
-    scenario.then(CommandRejected, SessionClosed(reason="context_exhausted")).shows("error", "session.closed")
+    scenario.then(CommandRejected, SessionClosed).shows("error", "session.closed")
+    scenario.asks_for(EndSession("context_exhausted"))
 
 
 def test_an_open_session_of_a_model_keeps_that_models_card() -> None:
     assert eager().session.info == EAGER
+
+
+# -- a caller who says nothing -------------------------------------------------------------------------------------
+
+PROMPTED = {"type": "server_vad", "idle_timeout_ms": 6_000}
+
+
+def test_a_caller_who_says_nothing_after_an_answer_is_spoken_to_again_once() -> None:
+    scenario = patient(turn_detection=PROMPTED).given(ATTACHED)
+    assert SILENCE_TIMER not in timers(scenario.session)
+    answered = scenario.given(typed("hi"), *answer("Hello."))
+    assert timers(answered.session)[SILENCE_TIMER] == 6_000
+    again = answered.when(TimerFired(SILENCE_TIMER)).then(ResponseStarted)
+    assert isinstance(again.effects[0].request, Generate)  # type: ignore[union-attr]
+    again = again.given(spoke(1, response_id=response_id(2)), said("Are you there?", turn=1), finished(1))
+    assert SILENCE_TIMER not in timers(again.session)
+    again.when(TimerFired(SILENCE_TIMER)).then()
+
+
+@pytest.mark.parametrize("speaks", [append(), spoke(1), SocketDetached(generation=1, reason="lost")])
+def test_nobody_is_prompted_who_speaks_is_answered_or_is_gone(speaks: Input) -> None:
+    answered = patient(turn_detection=PROMPTED).given(ATTACHED, typed("hi"), *answer("Hello."))
+    assert SILENCE_TIMER not in timers(answered.given(speaks).session)
+    assert SILENCE_TIMER not in timers(patient().given(ATTACHED, typed("hi"), *answer("Hello.")).session)
+
+
+# -- a session that may last only so long --------------------------------------------------------------------------
+
+
+def limited(max_session_s: float) -> Scenario:
+    """A session that opened at 1,000,000 ms."""
+    return Scenario().when(msgspec.structs.replace(opening(), max_session_s=max_session_s), now_ms=1_000_000)
+
+
+def test_a_session_may_last_only_so_long_and_its_client_is_told_before() -> None:
+    scenario = limited(600.0)
+    updated = scenario.frames[0]
+    assert isinstance(updated, frames.SessionUpdated)
+    assert updated.session["expires_at"] == 1_600
+    scenario = scenario.given(ATTACHED, spoke(), said("One."))
+    wanted = timers(scenario.session)
+    assert (wanted[EXPIRY_WARNING_TIMER], wanted[EXPIRY_TIMER]) == (570_000, 600_000)
+    scenario = scenario.when(TimerFired(EXPIRY_WARNING_TIMER), now_ms=1_570_000).then(ExpiryAnnounced(grace_ms=30_000))
+    scenario.shows(frames.SessionGoingAway(session_id="s1", reason="max_session_duration", grace_ms=30_000))
+    assert EXPIRY_WARNING_TIMER not in timers(scenario.session)
+    scenario.when(TimerFired(EXPIRY_WARNING_TIMER)).then()
+    scenario = scenario.when(TimerFired(EXPIRY_TIMER), now_ms=1_600_000).then(ResponseFinished, SessionExpired)
+    assert names(scenario)[-1] == "session.expired"
+    scenario.asks_for(AskModel, EndSession("max_session_duration"))
+
+
+def test_a_short_session_is_announced_half_way() -> None:
+    assert timers(limited(3.0).given(ATTACHED).session)[EXPIRY_WARNING_TIMER] == 1_500
+
+
+def test_a_new_owner_waits_for_what_is_left() -> None:
+    taken = limited(600.0).given(ATTACHED).when(WorkerTookOver(fence=2), now_ms=1_400_000)
+    assert timers(taken.session)[EXPIRY_TIMER] == 200_000
+    gone = taken.given(SocketDetached(generation=1, reason="lost"))
+    assert timers(gone.session)[EXPIRY_TIMER] == 200_000
+
+
+def test_a_session_without_a_limit_has_no_such_timer() -> None:
+    scenario = patient().given(ATTACHED)
+    assert set(timers(scenario.session)) == {IDLE_TIMER}
+    scenario.when(TimerFired(EXPIRY_TIMER)).then()
+    assert "expires_at" not in session_object(scenario.session)

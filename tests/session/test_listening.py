@@ -7,6 +7,8 @@ import pytest
 from duplex_es.model import (
     ModelHeardSpeech,
     ModelHeardSpeechEnd,
+    ModelHeardTurn,
+    ModelHeardWords,
     ModelInterrupted,
     ModelListened,
 )
@@ -23,6 +25,7 @@ from duplex_es.session.events import (
     Listened,
     SpeechStarted,
     SpeechStopped,
+    TranscriptGrown,
 )
 from tests.session.cast import (
     FAN_OUT,
@@ -151,3 +154,31 @@ def test_a_turn_may_end_in_listening() -> None:
     scenario.then(Listened(reason="model_listen")).shows("response.listen")
     assert scenario.session.owed is None
     assert response_id() not in {item.response_id for item in scenario.session.items}
+
+
+# -- transcripts in pieces, and none at all ------------------------------------------------------------------------
+
+
+@pytest.mark.shows("conversation.item.input_audio_transcription.delta")
+def test_words_may_be_shown_before_the_transcript_is_whole() -> None:
+    scenario = eager().given(append(), CommitInput()).when(ModelHeardWords(epoch=0, text="good "))
+    scenario.then(TranscriptGrown(item_id=item_id(), text="good ")).shows(
+        frames.ConversationItemInputAudioTranscriptionDelta(item_id=item_id(), delta="good ")
+    )
+    assert scenario.session == eager().given(append(), CommitInput()).session
+    scenario.when(ModelHeardWords(epoch=0, text="x", item_id="item_other")).then()
+    scenario.when(ModelHeardWords(epoch=0, text="")).then()
+    done = scenario.given(heard("good morning", item=item_id()))
+    done.when(ModelHeardWords(epoch=0, text="late", item_id=item_id())).then()
+
+
+@pytest.mark.shows("conversation.item.input_audio_transcription.failed")
+def test_a_recogniser_that_fails_is_told_and_the_item_is_finished() -> None:
+    failed = ModelHeardTurn(epoch=0, transcript="", item_id=item_id(), failed="Out of memory.")
+    scenario = eager().given(append(), CommitInput()).when(failed)
+    scenario.then(InputTranscribed(item_id=item_id(), failed="Out of memory."))
+    told = scenario.frames[0]
+    assert isinstance(told, frames.ConversationItemInputAudioTranscriptionFailed)
+    assert (told.item_id, told.error.message) == (item_id(), "Out of memory.")
+    assert names(scenario)[1:] == ["conversation.item.done"]
+    assert not scenario.session.is_transcribing

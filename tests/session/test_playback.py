@@ -232,7 +232,7 @@ def test_a_truncation_to_nothing_takes_the_answer_out_of_the_history() -> None:
 def test_a_truncation_before_the_first_sound_is_fine() -> None:
     scenario = patient().given(typed("hi"), CreateResponse(), spoke())
     scenario = scenario.when(TruncateItem(item_id=answer_id(), audio_end_ms=0)).then(ItemTruncated)
-    scenario.when(said("Hello.")).then()
+    scenario.when(said("Hello.")).shows("response.speak")
     assert remembered(scenario.given(said("Hello."), CancelResponse())) == ["hi"]
 
 

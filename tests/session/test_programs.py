@@ -22,6 +22,7 @@ from duplex_es.session.lifecycle import timers
 from duplex_es.session.projection.session_object import session_object
 from duplex_es.session.state import Session
 from duplex_es.session.step import Decision, apply, fold, merged, reproject, step
+from duplex_es.session.waiting import what_follows
 from tests.session.programs import OFTEN, USUAL, Move, opening, play, wire
 from tests.support.ordering import ResponseOrderChecker
 
@@ -66,6 +67,7 @@ class Life:
         self._check_facts(before, decision, said)
         self._check_counters(before, decision)
         self._check_answered(before, decision, said)
+        self._check_nobody_waits_for_nothing(decision.session)
         for frame in decision.frames:
             self.order.take(frame)
         self.session = decision.session
@@ -104,6 +106,20 @@ class Life:
             if item.cap_ms is not None:
                 assert later.cap_ms is not None
                 assert later.cap_ms <= item.cap_ms, "a cap never rises"
+
+    def _check_nobody_waits_for_nothing(self, after: Session) -> None:
+        """What is announced is owed by somebody, and what waits has something to wait for."""
+        if after.state != "open":
+            return
+        assert what_follows(after, after, ()) == (), "something is due and was not done"
+        waiting = after.waiting
+        if waiting is not None:
+            item = after.item(waiting.item_id)
+            assert item is not None, "a turn waits that is gone"
+            assert waiting.failed or after.in_progress or after.input.item_id is not None
+        live = after.response
+        if live is not None and live.held is not None:
+            assert after.is_transcribing, "a request is held for nothing"
 
     def _check_answered(self, before: Session, decision: Decision, said: Input) -> None:
         command = said.command if isinstance(said, AudioArrived) else said

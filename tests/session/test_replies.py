@@ -14,6 +14,7 @@ from tests.session.cast import (
     answer,
     answer_id,
     append,
+    chat,
     eager,
     finished,
     item_id,
@@ -56,8 +57,10 @@ def test_the_announcement_names_the_response_and_echoes_the_clients_metadata() -
 def test_the_answer_to_an_owed_turn_is_the_one_the_model_is_giving_anyway() -> None:
     """A model that answers by itself is not asked a second time; the two requests are one response."""
     scenario = eager().given(append(), CommitInput()).when(CreateResponse()).then(ResponseStarted).asks_for()
-    scenario = scenario.given(spoke()).when(said("Yes.")).then(
-        ResponseSpoken(response_id=response_id(), turn=0), AudioProduced
+    scenario = (
+        scenario.given(spoke())
+        .when(said("Yes."))
+        .then(ResponseSpoken(response_id=response_id(), turn=0), AudioProduced)
     )
     scenario.when(create()).refuses("response_already_active")
 
@@ -142,3 +145,56 @@ def test_an_answer_that_comes_late_is_still_the_one_that_was_asked_for_and_can_b
     scenario = patient().given(typed("hi"), create(metadata={"k": "v"})).when(CancelResponse())
     scenario.then(ResponseFinished)
     scenario.when(spoke(response_id=response_id())).then()
+
+
+def test_a_clients_own_metadata_is_told_apart_from_the_runtimes() -> None:
+    mine = {"type": "mine", "trace": "3"}
+    scenario = patient(metadata={"call": "c1"}).given(typed("hi")).when(create(metadata=mine, conversation="auto"))
+    created = scenario.frames[0]
+    assert isinstance(created, frames.ResponseCreated)
+    metadata = created.response.metadata or {}
+    assert (metadata["call"], metadata["type"], metadata["client_metadata"]) == ("c1", "mine", mine)  # type: ignore[index]
+    event = metadata["duplex_event"]  # type: ignore[index]
+    assert (event["metadata"], event["conversation"]) == (mine, "auto")  # type: ignore[index]
+    done = scenario.given(spoke(), said("Hi.")).when(finished()).frames[-2]
+    assert isinstance(done, frames.ResponseDone)
+    ended = done.response.metadata or {}
+    assert (ended["type"], ended["client_metadata"]) == ("response.done", mine)  # type: ignore[index]
+    plain_one = patient().given(typed("hi")).when(create()).frames[0]
+    assert "client_metadata" not in plain_one.response.metadata  # type: ignore[union-attr,operator]
+
+
+def test_voice_and_tools_may_be_others_for_one_answer() -> None:
+    scenario = eager().given(typed("hi")).when(create(voice="anna", tools=[{"name": "f"}], tool_choice="required"))
+    request = scenario.effects[0].request  # type: ignore[union-attr]
+    assert isinstance(request, Generate)
+    assert (request.voice, request.tools, request.tool_choice) == ("anna", ({"name": "f"},), "required")
+    none = eager().given(typed("hi")).when(create(tools=[])).effects[0].request  # type: ignore[union-attr]
+    assert isinstance(none, Generate)
+    assert none.tools == ()
+
+
+@pytest.mark.parametrize("modalities", [["video"], ["video", "smell"]])
+def test_an_answer_is_spoken_or_written(modalities: list[str]) -> None:
+    scenario = patient().given(typed("hi")).when(create(modalities=modalities))
+    scenario.refuses("unsupported_response_modality", param="response.modalities")
+    chat().given(typed("hi")).when(create(modalities=["text", "video"])).refuses("unsupported_response_modality")
+    patient().given(typed("hi")).when(create(modalities=["text", "video"])).then(ResponseStarted)
+
+
+def test_a_turn_based_model_answers_on_request_even_to_nothing_and_takes_every_option() -> None:
+    chat().when(create()).then(ResponseStarted)
+    scenario = chat().when(create(instructions="sing", temperature=0.2))
+    assert scenario.effects[0].request.instructions == "sing"  # type: ignore[union-attr]
+    scenario.when(create()).refuses("response_already_active")
+
+
+def test_the_sound_of_one_answer_may_be_another() -> None:
+    scenario = patient().given(typed("hi")).when(create(output_audio_format="g711_ulaw"))
+    live = scenario.session.response
+    assert live is not None
+    assert (live.output_format, live.output_rate_hz) == ("g711_ulaw", None)
+    assert scenario.session.settings.output_format == "pcm16"
+    other = patient().given(typed("hi")).when(create()).session.response
+    assert other is not None
+    assert other.output_format is None

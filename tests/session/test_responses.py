@@ -258,7 +258,13 @@ def test_a_completed_answer_reports_itself_whole() -> None:
     response = done(scenario).response
     assert (response.status, response.status_details) == ("completed", None)
     assert response.output[0].content[0].transcript == "It is sunny."  # type: ignore[index,union-attr]
-    assert response.usage == Usage(total_tokens=42, input_tokens=30, output_tokens=12)
+    assert response.usage == Usage(
+        total_tokens=42,
+        input_tokens=30,
+        output_tokens=12,
+        input_token_details={"audio_seconds": 0.0},
+        output_token_details={"audio_seconds": 1.0},
+    )
     assert response.metadata == {
         "type": "response.done",
         "session_id": "s1",

@@ -8,7 +8,21 @@ from hypothesis import strategies as st
 
 from duplex_es.protocol import AcknowledgePlayback, CommitInput
 from duplex_es.session.state import Clock, Input, Item, Session
-from tests.session.cast import answer, answer_id, append, item_id, patient, response_id, said, spoke, typed
+from tests.session.cast import (
+    answer,
+    answer_id,
+    append,
+    chat,
+    detected,
+    eager,
+    item_id,
+    native,
+    patient,
+    response_id,
+    said,
+    spoke,
+    typed,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -73,3 +87,24 @@ def test_the_history_counts_turns_whose_words_are_unknown_and_no_answer_nobody_h
     assert scenario.session.history_len == 1
     assert scenario.given(AcknowledgePlayback(played_ms=1_000)).session.history_len == 2
     assert scenario.session.items[0].id == item_id()
+
+
+def test_a_session_is_at_rest_when_nobody_speaks_and_nobody_is_to() -> None:
+    rest = native(turn_detection={"type": "server_vad"})
+    assert rest.session.is_at_rest
+    for busy in (
+        (detected(started=True),),
+        (spoke(),),
+        (spoke(), said("One.")),
+        (append(), CommitInput()),
+        (spoke(), said("One."), append(1_000), CommitInput()),
+    ):
+        assert not rest.given(*busy).session.is_at_rest, busy
+    assert rest.given(detected(started=True), detected(stopped=True)).session.is_at_rest
+    assert rest.given(*answer("One.")).session.is_at_rest
+
+
+def test_what_a_session_leaves_to_its_model() -> None:
+    assert [one.session.judges_speech for one in (native(), patient(), eager(), chat())] == [True, True, False, False]
+    assert [one.session.is_chat_lane for one in (native(), eager(), chat())] == [False, False, True]
+    assert not patient().session.asks_for_answers

@@ -125,6 +125,8 @@ def compare_bodies(verdict: Verdict, ref: SessionRef, output: Sequence[Entry], h
     for one in heard:
         if one.seq is None:
             continue
+        if one.seq not in texts and verdict.told is not None and one.seq > len(texts):
+            continue  # the store lost its end, nobody could heal it, and the client was told that
         if one.seq not in texts:
             verdict.faults.append(f"seq {one.seq} was shown and is not in the log")
         elif one.text != texts[one.seq] and json.loads(one.text) != json.loads(texts[one.seq]):

@@ -62,16 +62,15 @@ class FaultProxy(TcpProxy):
 class Fleet:
     """Two gateways and two workers over a store that keeps an append-only file. ``async with`` it.
 
-    ``far`` names what reaches the store over ``proxy``: ``gateway`` the first gateway, ``worker`` the first worker.
-    ``urls`` are those of the gateways that live, in the order they were started.
+    ``far`` names what reaches the store over a ``link`` of its own: ``gateway`` each gateway, ``worker`` each worker.
+    ``urls`` are those of the gateways, in the order of ``gateways``.
     """
 
     def __init__(self, far: str = "", *, store_kind: str = "valkey", model: str = "echo") -> None:
         self.far = far
         self.store: StoreProcess = start_store(store_kind, *AOF)
-        self.proxy = FaultProxy(self.store.port)
+        self._links: dict[Service, FaultProxy] = {}
         self._deployment = Deployment(self.store.url, model=model, options=("--slots", "16"))
-        self.names: dict[str, str] = {}
 
     @property
     def gateways(self) -> list[Service]:
@@ -90,10 +89,9 @@ class Fleet:
 
     async def __aenter__(self) -> Fleet:
         try:
-            await self.proxy.start()
             for kind in ("gateway", "worker"):
-                for number in range(2):
-                    self._add(kind, far=self.far == kind and number == 0)
+                for _ in range(2):
+                    await self._add(kind)
             await self._ready(*self.gateways, *self.workers)
         except BaseException:
             await self.__aexit__()
@@ -101,13 +99,14 @@ class Fleet:
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        self.proxy.join()
         for service in (*self.gateways, *self.workers):
             self.thaw(service)
             if service.process.poll() is None:
                 service.process.kill()
         await asyncio.to_thread(self._deployment.stop)
-        await self.proxy.stop()
+        for link in self._links.values():
+            link.join()
+            await link.stop()
         await asyncio.to_thread(self.store.stop)
 
     # -- faults ----------------------------------------------------------------------------------------------------
@@ -125,6 +124,10 @@ class Fleet:
         """Ask a process to end as a deploy does."""
         service.process.terminate()
 
+    def link(self, service: Service) -> FaultProxy:
+        """What a far process reaches the store over. Raises: KeyError for one that is not far."""
+        return self._links[service]
+
     def worker_name(self, service: Service) -> str:
         """The name a worker claims under."""
         arguments = list(service.process.args)  # type: ignore[arg-type]
@@ -138,14 +141,20 @@ class Fleet:
         finally:
             await client.aclose()
 
-    async def restart_store(self, *, kindly: bool) -> None:
-        """End the store, by SIGTERM or SIGKILL, and start it again on the same port and files."""
+    async def restart_store(self, *, kindly: bool, torn_bytes: int = 0) -> None:
+        """End the store, by SIGTERM or SIGKILL, and start it again on the same port and files.
+
+        ``torn_bytes`` are cut off the end of its append-only file before it starts.
+        """
         if kindly:
             os.kill(self.store.pid, signal.SIGTERM)
             while self.store.answers():
                 await asyncio.sleep(0.02)
             await asyncio.sleep(0.3)
         await asyncio.to_thread(self.store.kill)
+        if torn_bytes:
+            (tail,) = self.store.directory.glob("appendonlydir/*.incr.aof")
+            os.truncate(tail, max(0, tail.stat().st_size - torn_bytes))
         await asyncio.to_thread(self.store.start)
 
     # -- repair ----------------------------------------------------------------------------------------------------
@@ -153,7 +162,7 @@ class Fleet:
     async def replace(self, service: Service) -> Service:
         """Start another process like ``service`` and return once it is ready; the old one goes on living."""
         kind = "gateway" if service in self.gateways else "worker"
-        new = self._add(kind, far=self.proxy.url in service.process.args)  # type: ignore[operator]
+        new = await self._add(kind)
         await self._ready(new)
         return new
 
@@ -167,13 +176,13 @@ class Fleet:
 
     async def mend(self) -> None:
         """Make everything whole again: links, frozen processes, dead ones replaced and everybody ready."""
-        self.proxy.join()
-        self.proxy.delay_s = 0.0
+        for link in self._links.values():
+            link.join()
+            link.delay_s = 0.0
         self.store.thaw()
         for service in (*self.gateways, *self.workers):
             self.thaw(service)
             if service.process.poll() is not None:
-                # Its place in the list is its role: the far one stays the first.
                 services = self.gateways if service in self.gateways else self.workers
                 at = services.index(service)
                 new = await self.replace(service)
@@ -187,11 +196,17 @@ class Fleet:
         """What the processes said last."""
         return "\n".join(f"--- {service.process.args}\n{service.words}" for service in (*self.gateways, *self.workers))
 
-    def _add(self, kind: str, *, far: bool) -> Service:
-        self._deployment.redis_url = self.proxy.url if far else self.store.url
+    async def _add(self, kind: str) -> Service:
+        link = FaultProxy(self.store.port) if kind == self.far else None
+        if link is not None:
+            await link.start()
+        self._deployment.redis_url = link.url if link is not None else self.store.url
         # Names must stay unique in a fleet that replaces its members.
         self._deployment.name = f"{self._deployment.name.split('.')[0]}.{time.monotonic_ns() % 10**9}"
-        return self._deployment.add_gateway() if kind == "gateway" else self._deployment.add_worker()
+        service = self._deployment.add_gateway() if kind == "gateway" else self._deployment.add_worker()
+        if link is not None:
+            self._links[service] = link
+        return service
 
     async def _ready(self, *services: Service) -> None:
         for service in services:

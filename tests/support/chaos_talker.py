@@ -15,7 +15,7 @@ from typing import Any
 import websockets
 from websockets.asyncio.client import ClientConnection
 
-WORDS = ["amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heron", "inlet", "jetty", "knoll", "larch", "maple", "north", "ocean", "plume", "quartz"]
+WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heron", "inlet", "jetty", "knoll", "larch")
 SILENCE = base64.b64encode(bytes(6_400)).decode()
 """200 ms of 16 kHz PCM16: what a microphone in a quiet room sends."""
 RESUME = "?duplex=1&autostart=0"
@@ -26,6 +26,14 @@ CONNECT_S = 5.0
 LIMIT_S = 90.0
 
 Wire = dict[str, Any]
+
+
+def code_of(wire: Wire) -> str:
+    """The code of an error in either shape, flat as at the door or in the Realtime envelope; else the frame's type."""
+    if wire["type"] != "error":
+        return str(wire["type"])
+    inner = wire.get("error")
+    return str(inner["code"] if isinstance(inner, dict) else wire.get("code"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +101,8 @@ class Talker:
         self.words: int = habits.get("words", 12)
         self.idles: bool = habits.get("idles", False)
         self.races: bool = habits.get("races", False)
+        self.returns = True
+        """Whether it resumes at all."""
         self.race_wins: list[int] = []
         self.stall_s = 0.0
         """How long to stop reading, after the next frame."""
@@ -101,6 +111,7 @@ class Talker:
         self._socket: ClientConnection | None = None
         self._watchers: set[asyncio.Task[None]] = set()
         self._token = ""
+        self._granted = False
         self._open_response = False
         self._owed = False
         self._answered = 0
@@ -185,9 +196,9 @@ class Talker:
                     if wire["type"] == "error":
                         break
             except (websockets.ConnectionClosed, TimeoutError):
-                wire = {"error": {"code": "connection"}}
+                wire = {"type": "error", "code": "connection"}
             self.lines.pop()
-            if wire["error"]["code"] not in BUSY | COME_BACK | {"connection", "runtime_open_failed"}:
+            if code_of(wire) not in BUSY | COME_BACK | {"connection", "runtime_open_failed"}:
                 break
             await asyncio.sleep(0.1 + attempt / 20)
         raise RuntimeError(f"the session was not opened: {wire}")
@@ -214,6 +225,8 @@ class Talker:
     async def _murmur(self) -> None:
         while True:
             await asyncio.sleep(0.2)
+            if not self._granted:
+                continue  # the first word on a socket is the one that takes the session up
             await self._say(type="input_audio_buffer.append", audio=SILENCE, is_speech=False)
 
     # -- hearing ---------------------------------------------------------------------------------------------------
@@ -245,7 +258,7 @@ class Talker:
                 self.closed = True
             case "session.expired" | "session.resync_required":
                 self.told = f"{wire['type']}:{wire.get('reason', '')}"
-            case "error" if wire["error"]["code"] == "worker_lost" and not self._open_response:
+            case "error" if code_of(wire) == "worker_lost" and not self._open_response:
                 self._owed = False
         if heard.seq is not None and heard.seq % 20 == 0:
             self.acknowledged = heard.seq
@@ -258,6 +271,9 @@ class Talker:
     async def _come_back(self) -> None:
         """Leave the line as it is and resume on the next gateway, as often as it takes."""
         self._leave_line()
+        if not self.returns:
+            self.told = "left"
+            return
         for attempt in range(60):
             self._at += 1
             if await (self._race() if self.races and not self.race_wins else self._resume()):
@@ -294,7 +310,7 @@ class Talker:
             if self.lines and not self.line.frames:
                 self.lines.pop()
             return False
-        code = wire["error"]["code"] if wire["type"] == "error" else wire["type"]
+        code = code_of(wire)
         self.refused_resumes.append(code)
         self.socket.transport.abort()
         if code not in COME_BACK:
@@ -321,7 +337,7 @@ class Talker:
                 self._adopt(wire)
                 winner = (line, self._socket)
             else:
-                self.refused_resumes.append(wire["error"]["code"] if wire["type"] == "error" else wire["type"])
+                self.refused_resumes.append(code_of(wire))
                 self.lines.remove(line)
         if not self.race_wins[-1]:
             return False
@@ -341,9 +357,11 @@ class Talker:
 
     def _adopt(self, wire: Wire) -> None:
         self._token, self.incarnation = wire["resume_token"], wire["incarnation"]
+        self._granted = True
 
     async def _connect(self, after_seq: int) -> None:
         url = self.urls[self._at % len(self.urls)]
+        self._granted = False
         try:
             self._socket = await websockets.connect(
                 f"{url}{RESUME}", max_size=None, ping_interval=None, open_timeout=CONNECT_S, close_timeout=0.5

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from base64 import b64decode
+from collections.abc import AsyncIterator, Iterator
 
 import numpy as np
 import pytest
@@ -13,16 +14,18 @@ from duplex_es.log.api import START
 from duplex_es.log.errors import LogUnavailable
 from duplex_es.log.memory import MemoryLog
 from duplex_es.model import FeedAudio, Model, OpenModel
-from duplex_es.protocol import AppendAudio, CommitInput, Heartbeat, UpdateSession
+from duplex_es.protocol import AppendAudio, CommitInput, Heartbeat, UpdateSession, read_wav
 from duplex_es.session import inputs, step
 from duplex_es.session.step import Decision
 from tests.support.calls import Caller, HinderedLog, SpiedModel, all_output, check_log, frame_type, pcm16, until
 from tests.support.cascade import shared_cascade
+from tests.support.chat_server import ChatServer, audio_chunk, chat_server, metadata, sound, text_chunk
 from tests.support.voices import silence, spoken
 from tests.workers.test_actor import scripted
 from tests.workers.test_detector import Loudness
 from workers.actor import Actor
 from workers.detector import Detectors
+from workers.models.chat import ChatModel
 from workers.models.scripted import ScriptedModel
 
 pytestmark = pytest.mark.unit
@@ -252,6 +255,74 @@ async def test_an_append_longer_than_the_model_takes_is_refused_alone(log: Hinde
     await until(lambda: running.actor.session.input.clock.ms == 80)
     assert sum(len(request.pcm) for request in model.requests(FeedAudio)) <= 1_280 * 4
     await running.die()
+
+
+# -- the chat lane -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def chat_log(log: HinderedLog) -> AsyncIterator[tuple[HinderedLog, ChatServer, ChatModel]]:
+    """A log, a chat server that answers in text and 500 ms of sound, and the model that asks it."""
+    pcm = sound(250)
+    async with chat_server([text_chunk("Hello."), *[audio_chunk(pcm, metadata(pcm))] * 2]) as server:
+        model = ChatModel({"chat_url": server.url, "lead_ms": "none"})
+        await model.load()
+        yield log, server, model
+        await model.unload()
+
+
+async def test_a_turn_of_the_chat_lane_is_one_request_and_one_response(
+    chat_log: tuple[HinderedLog, ChatServer, ChatModel],
+) -> None:
+    log, server, model = chat_log
+    caller = await Caller.open(log, "chat")
+    running = await Running.on(log, model)
+    await caller.append(pcm16(300), pcm16(300))
+    await caller.say(CommitInput(response_create=True))
+    (done,) = await caller.hears("response.done")
+    assert done.response.status == "completed"
+    (message,) = server.asked[0]["messages"]
+    assert message["content"][0]["type"] == "input_audio"
+    assert [frame.delta for frame in caller.heard("response.output_text.delta")] == ["Hello."]
+    deltas = caller.heard("response.output_audio.delta")
+    assert b"".join(delta.delta for delta in deltas) == sound(250) * 2
+    assert {(delta.format, delta.sample_rate_hz) for delta in deltas} == {("pcm16", 24_000)}
+    assert [delta.metadata.audio_duration_ms for delta in deltas][-1] == 500
+    await check_log(log, caller.ref)
+    await running.die()
+
+
+async def test_server_vad_ends_a_turn_of_the_chat_lane_and_sends_no_more_than_the_utterance(
+    chat_log: tuple[HinderedLog, ChatServer, ChatModel], detectors: Detectors
+) -> None:
+    log, server, model = chat_log
+    caller = await Caller.open(log, "chat", turn_detection={"type": "server_vad", "prefix_padding_ms": 160})
+    running = await Running.on(log, model, detectors=detectors)
+    await caller.append(QUIET, QUIET, LOUD, QUIET)
+    await caller.hears("response.done")
+    content = server.asked[0]["messages"][0]["content"]
+    _, _, pcm = read_wav(b64decode(content[0]["input_audio"]["data"]))
+    assert len(pcm) / 32 == pytest.approx(160 + 1_000 + 500, abs=80)
+    assert len(server.asked) == 1
+    await check_log(log, caller.ref)
+    await running.die()
+
+
+async def test_an_answer_of_a_broken_chat_server_ends_as_failed(log: HinderedLog) -> None:
+    pcm = sound(250)
+    async with chat_server([audio_chunk(pcm, metadata(pcm)), audio_chunk(pcm, None)]) as server:
+        model = ChatModel({"chat_url": server.url, "lead_ms": "none"})
+        await model.load()
+        caller = await Caller.open(log, "chat")
+        running = await Running.on(log, model)
+        await caller.append(pcm16(300))
+        await caller.say(CommitInput(response_create=True))
+        (done,) = await caller.hears("response.done")
+        assert (done.response.status, done.response.status_details.reason) == ("failed", "response_error")
+        assert [frame.error.code for frame in caller.heard("error")] == ["response_error"]
+        await check_log(log, caller.ref)
+        await running.die()
+        await model.unload()
 
 
 # -- hearing again -------------------------------------------------------------------------------------------------

@@ -161,6 +161,18 @@ async def test_a_successor_catches_up_with_what_its_predecessor_did_not_tell(det
     assert changes(await heard(over, pause(100))) == [("stop", 0)]
 
 
+async def test_it_follows_the_sessions_clock_where_that_counts_what_was_not_heard_here(detectors: Detectors) -> None:
+    detector = Detector(detectors, NATIVE, Clock())
+    await heard(detector, pause(960))
+    detector.follow(Clock(16_000, 16_000 * 3))
+    assert changes(await heard(detector, np.concatenate([sound(320), pause(640)]))) == [
+        ("start", 2_700),
+        ("stop", 3_832),
+    ]
+    detector.follow(Clock(16_000, 16_000))
+    assert changes(await heard(detector, np.concatenate([sound(320), pause(640)])))[0] == ("start", 700)
+
+
 async def test_a_network_that_cannot_be_loaded_is_tried_again() -> None:
     tries = []
 

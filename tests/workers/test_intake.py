@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from duplex_es.model import Interrupt, ModelInfo, ModelProducedAudio, ResetInput
-from duplex_es.protocol import AppendAudio, ClearInput, Heartbeat, RefuseCommand, UpdateSession
-from duplex_es.protocol.objects import Capabilities
-from duplex_es.session.effects import AskModel
+from duplex_es.protocol import AppendAudio, ClearInput, CreateItem, Heartbeat, RefuseCommand, UpdateSession
+from duplex_es.protocol.objects import Capabilities, ContentPart, Item
+from duplex_es.session.effects import AskModel, FeedAppended
 from duplex_es.session.inputs import AudioArrived
 from duplex_es.session.state import Clock, Input, Session, Settings
 from tests.support.calls import pcm16
@@ -182,6 +182,34 @@ async def test_an_append_longer_than_the_model_takes_is_refused(
     (part,) = await intake.take(PLAIN, AudioArrived(command=long))
     assert isinstance(part.said, RefuseCommand)
     assert (part.said.code, part.said.param, part.said.event_id) == ("bad_event", "audio", "e1")
+
+
+async def test_the_sound_of_an_item_is_found_by_the_number_of_its_part(detectors: Detectors) -> None:
+    content = [
+        ContentPart(type="input_text", text="look"),
+        ContentPart(type="input_audio", audio=pcm16(100)),
+        ContentPart(type="input_audio", audio=b"odd"),
+        ContentPart(type="input_audio", audio=b"\xff" * 80, format="g711_ulaw"),
+    ]
+    (part,) = await Intake(INFO, detectors).take(PLAIN, CreateItem(item=Item(type="message", content=content)))
+    sizes = [
+        None if heard is None else (heard.samples.size, heard.rate_hz)
+        for heard in (part.sound(FeedAppended(epoch=0, end_ms=0, part=number)) for number in range(4))
+    ]
+    assert sizes == [None, (1_600, 16_000), None, (80, 8_000)]
+    assert part.sound(FeedAppended(epoch=0, end_ms=0)) is None
+    (bare,) = await Intake(INFO, detectors).take(PLAIN, CreateItem(item=Item(type="message")))
+    assert bare.parts == {}
+
+
+async def test_after_a_takeover_times_are_the_sessions(detectors: Detectors) -> None:
+    intake = Intake(INFO, detectors)
+    left = Input(clock=Clock(16_000, 160_000), item_id="item_1", speech_started=True)
+    session = msgspec.structs.replace(DETECTING, input=left)
+    await intake.hear_again(session, Heard(LOUD.astype(np.float32), 16_000, None))
+    parts = await intake.take(session, append(QUIET))
+    ends = [part.said.vad.end_ms for part in parts if part.said.vad.speech_stopped]  # type: ignore[union-attr]
+    assert ends == [pytest.approx(10_500, abs=40)]
 
 
 async def test_signals_pass_through_the_voice_and_commands_through_nothing(detectors: Detectors) -> None:

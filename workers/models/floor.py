@@ -143,14 +143,18 @@ class Answer:
         """Samples emitted so far."""
         return self._samples
 
-    async def say(self, pcm: bytes, text: str = "", *, paced: bool = True) -> None:
-        """Emit the next piece of audio (int16) with the words that begin in it, not before its time has come."""
+    async def say(self, pcm: bytes, text: str = "", *, paced: bool = True, rate_hz: int | None = None) -> None:
+        """Emit the next piece of audio (int16) with the words that begin in it, not before its time has come.
+
+        ``rate_hz`` is for models whose answers differ in it; it stays the same within an answer.
+        """
+        self._rate_hz = rate_hz or self._rate_hz
         if paced:
             await self._wait_for_room(len(pcm) // 2)
         self._hold()
         self._samples += len(pcm) // 2
         self.text += text
-        self._floor.report(ModelProducedAudio(epoch=self.epoch, turn=self.turn, pcm=pcm, text=text))
+        self._floor.report(ModelProducedAudio(epoch=self.epoch, turn=self.turn, pcm=pcm, text=text, rate_hz=rate_hz))
 
     def write(self, text: str) -> None:
         """Emit the next piece of a text-only answer."""

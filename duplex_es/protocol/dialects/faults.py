@@ -25,6 +25,7 @@ CODES: Mapping[str, str] = {
     "response_already_active": "conversation_already_has_active_response",
     "response_not_active": "response_cancel_not_active",
     "item_not_found": ITEM_COMMANDS["conversation.item.retrieve"],
+    "item_exists": "item_create_duplicate_item_id",
     "resource_exhausted": "rate_limit_exceeded",
     "duplex_session_busy": "rate_limit_exceeded",
     "input_backpressure": "rate_limit_exceeded",
@@ -40,7 +41,7 @@ CANCEL_FAILED = "Cancellation failed"
 
 def stock_error(error: ErrorBody) -> Plain:
     """The inside of an ``error`` event; ``param`` and ``event_id`` only where there are any."""
-    code, message = stock_code(error.code, error.message), error.message
+    code, message = stock_code(error.code, error.message, said(error.param)), error.message
     if error.code == "response_not_active" and not message.startswith(CANCEL_FAILED):
         message = f"{CANCEL_FAILED}: {message}"
     shown: Plain = {"type": error.type, "code": code, "message": message}
@@ -50,8 +51,13 @@ def stock_error(error: ErrorBody) -> Plain:
     return shown
 
 
-def stock_code(code: str, message: str = "") -> str:
-    """The code a stock client knows for ``code``; ``message`` may begin with the command that was refused."""
+def stock_code(code: str, message: str = "", param: str | None = None) -> str:
+    """The code a stock client knows for ``code``; ``message`` may begin with the command that was refused.
+
+    An item that is only to be followed is no such item: its absence is said as it is.
+    """
     if code == "item_not_found":
+        if param == "previous_item_id":
+            return code
         return ITEM_COMMANDS.get(message.split(":", 1)[0].strip(), CODES[code])
     return CODES.get(code, code)

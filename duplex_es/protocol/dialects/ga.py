@@ -114,6 +114,17 @@ def transcribed(frame: frames.ConversationItemInputAudioTranscriptionCompleted) 
     return [made | {"usage": transcription_usage(frame.usage)}]
 
 
+def transcript_delta(frame: frames.ConversationItemInputAudioTranscriptionDelta) -> list[Plain]:
+    """The next words of what the caller said."""
+    return [event(frame, item_id=frame.item_id, content_index=frame.content_index, delta=frame.delta)]
+
+
+def transcription_failed(frame: frames.ConversationItemInputAudioTranscriptionFailed) -> list[Plain]:
+    """Nothing could be made out, and why."""
+    place = {"item_id": frame.item_id, "content_index": frame.content_index}
+    return [event(frame, **place, error=stock_error(frame.error))]
+
+
 def item_deleted(frame: frames.ConversationItemDeleted) -> list[Plain]:
     """The item is gone."""
     return [event(frame, item_id=frame.item_id)]
@@ -259,5 +270,7 @@ ROWS: Mapping[type[frames.Frame], Row] = {
     frames.DuplexTurnEvent: silent,
     frames.ResponseMessage: silent,
     frames.SessionGoingAway: silent,
+    frames.ConversationItemInputAudioTranscriptionDelta: transcript_delta,
+    frames.ConversationItemInputAudioTranscriptionFailed: transcription_failed,
 }
 """Every frame, extensions included → its row."""

@@ -1,4 +1,4 @@
-"""The 42 things a client can hear, each named after its wire name, and three extensions."""
+"""The 42 things a client can hear, each named after its wire name, and five extensions."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from .conversation import (
     ConversationItemDeleted,
     ConversationItemDone,
     ConversationItemInputAudioTranscriptionCompleted,
+    ConversationItemInputAudioTranscriptionDelta,
+    ConversationItemInputAudioTranscriptionFailed,
     ConversationItemRetrieved,
     ConversationItemTruncated,
 )
@@ -112,6 +114,8 @@ Frame = (
     | DuplexTurnEvent
     | ResponseMessage
     | SessionGoingAway
+    | ConversationItemInputAudioTranscriptionDelta
+    | ConversationItemInputAudioTranscriptionFailed
 )
 """Any frame, extensions included."""
 
@@ -165,7 +169,14 @@ FRAMES: dict[str, type[Frame]] = {
 """Wire name → frame, in the order of the catalogue: exactly the published ones."""
 
 EXTENSIONS: dict[str, type[Frame]] = {
-    wire_name(struct): struct for struct in (DuplexTurnEvent, ResponseMessage, SessionGoingAway)
+    wire_name(struct): struct
+    for struct in (
+        DuplexTurnEvent,
+        ResponseMessage,
+        SessionGoingAway,
+        ConversationItemInputAudioTranscriptionDelta,
+        ConversationItemInputAudioTranscriptionFailed,
+    )
 }
 """Wire name → frame, for those the published catalogue does not have."""
 
@@ -177,6 +188,8 @@ __all__ = [
     "ConversationItemDeleted",
     "ConversationItemDone",
     "ConversationItemInputAudioTranscriptionCompleted",
+    "ConversationItemInputAudioTranscriptionDelta",
+    "ConversationItemInputAudioTranscriptionFailed",
     "ConversationItemRetrieved",
     "ConversationItemTruncated",
     "DuplexFunctionCallDone",

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from msgspec import UNSET, UnsetType
 
-from ..objects import Item, Plain, Usage
+from ..objects import ErrorBody, Item, Plain, Usage
 from .frame import ServerEvent
 
 
@@ -51,6 +51,30 @@ class ConversationItemInputAudioTranscriptionCompleted(
     content_index: int = 0
     transcript: str
     usage: Usage | UnsetType = UNSET
+
+
+class ConversationItemInputAudioTranscriptionDelta(
+    ServerEvent, frozen=True, kw_only=True, tag="conversation.item.input_audio_transcription.delta"
+):
+    """An extension: the next words of a transcript that is still to come."""
+
+    TIER: ClassVar[int] = 1
+
+    item_id: str
+    content_index: int = 0
+    delta: str
+
+
+class ConversationItemInputAudioTranscriptionFailed(
+    ServerEvent, frozen=True, kw_only=True, tag="conversation.item.input_audio_transcription.failed"
+):
+    """An extension: what the caller said in ``item_id`` could not be made out, and why."""
+
+    TIER: ClassVar[int] = 1
+
+    item_id: str
+    content_index: int = 0
+    error: ErrorBody
 
 
 class ConversationItemDeleted(ServerEvent, frozen=True, kw_only=True, tag="conversation.item.deleted"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from ...protocol import (
     AudioTextMark,
@@ -13,11 +13,11 @@ from ...protocol import (
     Frame,
     ResponseObject,
     StatusDetails,
-    Usage,
     frames,
 )
 from .. import events
 from ..state import Item, Response, Session
+from ..usage import response_usage
 from .items import shown_transcript, wire_item
 
 
@@ -39,13 +39,15 @@ def _started(before: Session, fact: events.ResponseStarted, after: Session, audi
         "turn_id": live.turn_id,
         "modalities": list(live.modalities),
     }
+    said = {"metadata": fact.metadata, "conversation": fact.conversation, "prompt": fact.prompt}
+    raw.update({key: value for key, value in said.items() if value is not None})
     response = ResponseObject(
         id=live.id,
         status="in_progress",
         status_details=None,
         output=[],
         modalities=list(live.modalities),
-        metadata={**(live.metadata or {}), "duplex_event": raw},
+        metadata={**_metadata(after, live), "duplex_event": raw},
     )
     wire, place = wire_item(item), item.previous_item_id
     made: list[Frame] = [
@@ -123,6 +125,10 @@ def _listened(before: Session, fact: events.Listened, after: Session, audio: byt
         "epoch": after.epoch,
         "reason": fact.reason,
     }
+    if fact.reason in ("model_listen", "buffering"):
+        raw["model_listen"] = fact.reason == "model_listen"
+    if fact.reason == "buffering":
+        raw["buffering"] = True
     response = ResponseObject(status="listening", metadata=raw)
     if fact.response_id is None:
         return [frames.ResponseListen(session_id=after.id, epoch=after.epoch, response=response)]
@@ -194,17 +200,21 @@ def _ended(after: Session, live: Response, item: Item, fact: events.ResponseFini
         status_details=details,
         output=[wire_item(item)],
         modalities=list(live.modalities),
-        usage=_usage(fact),
-        metadata={**(live.metadata or {}), **raw},
+        usage=response_usage(fact),
+        metadata={**_metadata(after, live), **raw},
     )
 
 
-def _usage(fact: events.ResponseFinished) -> Usage | UnsetType:
-    """Token counts, where the model has them."""
-    if fact.input_tokens is None and fact.output_tokens is None:
-        return UNSET
-    read, written = fact.input_tokens or 0, fact.output_tokens or 0
-    return Usage(total_tokens=read + written, input_tokens=read, output_tokens=written)
+def _metadata(session: Session, live: Response) -> dict[str, object]:
+    """What the session and the client attached to this response; the client's own once more, whole, so that nothing
+
+    the runtime adds can hide it.
+    """
+    attached = session.settings.extra.get("metadata")
+    shared = attached if isinstance(attached, dict) else {}
+    if not shared and not live.metadata:
+        return {}
+    return {**shared, **(live.metadata or {}), "client_metadata": live.metadata or {}}
 
 
 def _function_called(before: Session, fact: events.FunctionCalled, after: Session, audio: bytes) -> list[Frame]:

@@ -56,11 +56,17 @@ def _heartbeat(before: Session, fact: events.HeartbeatAnswered, after: Session, 
 
 def _closed(before: Session, fact: events.SessionClosed, after: Session, audio: bytes) -> list[Frame]:
     event: dict[str, object] = {"type": "session.closed", "session_id": after.id, "reason": fact.reason}
+    if fact.usage is not None:
+        event["usage"] = fact.usage
     return [frames.SessionClosed(session_id=after.id, reason=fact.reason, event=event)]
 
 
 def _expired(before: Session, fact: events.SessionExpired, after: Session, audio: bytes) -> list[Frame]:
     return [frames.SessionExpired(session_id=after.id, incarnation=after.incarnation, reason=fact.reason)]
+
+
+def _expiring(before: Session, fact: events.ExpiryAnnounced, after: Session, audio: bytes) -> list[Frame]:
+    return [frames.SessionGoingAway(session_id=after.id, reason="max_session_duration", grace_ms=fact.grace_ms)]
 
 
 # -- input ---------------------------------------------------------------------------------------------------------
@@ -165,10 +171,9 @@ def _transcribed_item(after: Session, item: Item) -> list[Frame]:
     made: list[Frame] = []
     if item.transcript:
         usage = Usage(type="duration", seconds=item.audio_ms / 1000) if item.audio_ms else UNSET
-        index = 1 if item.text else 0
         made.append(
             frames.ConversationItemInputAudioTranscriptionCompleted(
-                item_id=item.id, content_index=index, transcript=item.transcript, usage=usage
+                item_id=item.id, content_index=_sound_index(item), transcript=item.transcript, usage=usage
             )
         )
     return [*made, frames.ConversationItemDone(previous_item_id=item.previous_item_id, item=wire_item(item))]
@@ -176,7 +181,32 @@ def _transcribed_item(after: Session, item: Item) -> list[Frame]:
 
 def _transcribed(before: Session, fact: events.InputTranscribed, after: Session, audio: bytes) -> list[Frame]:
     item = after.item(fact.item_id)
-    return _transcribed_item(after, item) if item is not None else []
+    if item is None:
+        return []
+    made = _transcribed_item(after, item)
+    if fact.failed is None:
+        return made
+    error = ErrorBody(type="server_error", code="runtime_append_failed", message=fact.failed)
+    failed = frames.ConversationItemInputAudioTranscriptionFailed(
+        item_id=item.id, content_index=_sound_index(item), error=error
+    )
+    return [failed, *made]
+
+
+def _sound_index(item: Item) -> int:
+    """The place of the sound among the parts of an item: after what was typed."""
+    return 1 if item.text else 0
+
+
+def _grown(before: Session, fact: events.TranscriptGrown, after: Session, audio: bytes) -> list[Frame]:
+    item = after.item(fact.item_id)
+    if item is None:
+        return []
+    return [
+        frames.ConversationItemInputAudioTranscriptionDelta(
+            item_id=item.id, content_index=_sound_index(item), delta=fact.text
+        )
+    ]
 
 
 def _repeated(before: Session, fact: events.CommitRepeated, after: Session, audio: bytes) -> list[Frame]:
@@ -297,10 +327,12 @@ PROJECTORS: Mapping[type[events.Fact], Projector] = {
     events.HeartbeatAnswered: _heartbeat,
     events.SessionClosed: _closed,
     events.SessionExpired: _expired,
+    events.ExpiryAnnounced: _expiring,
     events.SpeechStarted: _speech_started,
     events.SpeechStopped: _speech_stopped,
     events.InputCommitted: _committed,
     events.InputTranscribed: _transcribed,
+    events.TranscriptGrown: _grown,
     events.CommitRepeated: _repeated,
     events.SilenceCommitted: _silence,
     events.OverlapDecided: _overlap,

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from ...protocol import AudioFormat, Capabilities, SessionObject
+from ...protocol.audio import G711_ALAW, G711_ULAW
 from ..state import ZERO_LEDGER, Session, Settings
+
+G711_HZ = 8_000
+"""G.711 has one rate, whatever was asked for."""
 
 
 def session_object(session: Session) -> dict[str, object]:
@@ -42,12 +46,15 @@ def session_object(session: Session) -> dict[str, object]:
         playback=item.ledger if item else ZERO_LEDGER,
         capabilities=session.info.capabilities if session.info else Capabilities(),
     )
-    return shown.to_wire({**settings.extra, "tools": list(settings.tools), "extra_body": settings.extra_body})
+    ends = {} if session.ends_at_ms is None else {"expires_at": session.ends_at_ms // 1000}
+    return shown.to_wire({**settings.extra, **ends, "tools": list(settings.tools), "extra_body": settings.extra_body})
 
 
 def _audio(session: Session, settings: Settings) -> dict[str, object]:
     """The GA spelling of what is in force, on top of what else the client wrote into its ``audio`` block."""
     out_hz = settings.output_rate_hz or (session.info.output_rate_hz if session.info else 24_000)
+    if settings.output_format in (G711_ALAW, G711_ULAW):
+        out_hz = G711_HZ
     audio_in: dict[str, object] = {
         "format": AudioFormat(settings.input_format, settings.input_rate_hz).to_wire(),
         "sample_rate_hz": settings.input_rate_hz,

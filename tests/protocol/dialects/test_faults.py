@@ -19,6 +19,7 @@ pytestmark = pytest.mark.unit
         ("response_already_active", "conversation_already_has_active_response"),
         ("response_not_active", "response_cancel_not_active"),
         ("item_not_found", "item_retrieve_invalid_item_id"),
+        ("item_exists", "item_create_duplicate_item_id"),
         ("resource_exhausted", "rate_limit_exceeded"),
         ("duplex_session_busy", "rate_limit_exceeded"),
         ("session_resume_expired", "session_expired"),
@@ -49,6 +50,11 @@ def test_only_codes_of_this_service_have_an_alias() -> None:
 )
 def test_a_missing_item_is_told_by_the_command_that_named_it(command: str, code: str) -> None:
     assert stock_code("item_not_found", f"{command}: There is no item 'x'.") == code
+
+
+def test_an_item_that_cannot_be_followed_was_not_retrieved() -> None:
+    error = samples.error("item_not_found", "There is no item 'x' to follow.", param="previous_item_id")
+    assert stock_error(error.error)["code"] == "item_not_found"
 
 
 def test_a_cancel_of_nothing_says_so_in_the_words_clients_look_for() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from duplex_es.model import ModelProducedText
-from duplex_es.protocol import CancelResponse, ContentPart, CreateResponse, StatusDetails, frames
+from duplex_es.protocol import CancelResponse, ContentPart, CreateResponse, StatusDetails, Usage, frames
 from duplex_es.session.events import AudioProduced, ResponseFinished, ResponseStarted, TextProduced
 from duplex_es.session.projection.answers import FINISHES, PRODUCES, STARTS
 from tests.session.cast import answer, answer_id, finished, names, patient, response_id, said, spoke, typed
@@ -55,10 +55,12 @@ def test_a_part_is_opened_by_the_first_piece_of_its_kind_only() -> None:
     assert names(scenario.when(ModelProducedText(epoch=0, turn=0, text="b"))) == ["response.output_text.delta"]
 
 
-def test_a_response_without_token_counts_shows_no_usage() -> None:
+def test_a_response_without_token_counts_shows_its_seconds() -> None:
     done = patient().given(spoke(), said("One.")).when(finished()).frames[-2]
     assert isinstance(done, frames.ResponseDone)
-    assert not hasattr(done.response.usage, "total_tokens")
+    assert done.response.usage == Usage(
+        input_token_details={"audio_seconds": 0.0}, output_token_details={"audio_seconds": 1.0}
+    )
     partly = patient().given(spoke(), said("One.")).when(finished(output_tokens=7)).frames[-2]
     assert isinstance(partly, frames.ResponseDone)
     assert partly.response.usage.total_tokens == 7  # type: ignore[union-attr]

@@ -115,7 +115,7 @@ class Speaking:
             past=list(past),
             now=self._parts.clock(),
             instructions=(request.instructions if request is not None else None) or self._instructions,
-            tools=self._tools,
+            tools=self._tools if request is None or request.tools is None else read_tools(request.tools),
             temperature=request.temperature if request is not None else self._temperature,
             max_tokens=request.max_output_tokens if request is not None else None,
         )
@@ -133,7 +133,8 @@ class Speaking:
                     self._lines.append(line)
                 match part:
                     case Call(name=name, arguments=arguments):
-                        call_id = f"call_{uuid.uuid4().hex}"
+                        # Stock clients hash ids of more than 32 characters and then no longer know them.
+                        call_id = f"call_{uuid.uuid4().hex[:24]}"
                         self._lines.append(Line("assistant", arguments, call_id, name))
                         answer.call(call_id, name, arguments)
                     case Say(text=text) if aloud:

@@ -214,6 +214,8 @@ async def test_a_tool_is_called_and_its_output_is_said(opening: Opening) -> None
     await caller.commit()
     call = await caller.ear.first(ModelCalledFunction)
     assert (call.name, call.arguments) == ("get_weather", '{"city": "Paris"}')
+    assert call.call_id is not None
+    assert len(call.call_id) <= 32, "stock clients hash longer ones"
     output = '{"temperature": 21, "condition": "sunny"}'
     await caller.perform(ToolOutput(epoch=0, call_id=call.call_id or "", output=output))
     assert await answer_to(caller, 1) == "The temperature is 21 and the condition is sunny."

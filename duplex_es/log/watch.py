@@ -1,0 +1,192 @@
+"""Seeing a worker die, long before its claims run out.
+
+Every worker listens to a channel of its own, on the connection that all its subscriptions share. When its process ends,
+however it ends, the store sees that connection close and has no listener there any more. The other workers look, and
+put the sessions of one that stays away back into the queue. This only saves time: a worker that was given up wrongly is
+fenced like any other, and one whose machine vanished without closing anything is found by its leases.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from redis.exceptions import ResponseError
+
+from . import keys
+from .api import SessionRef
+from .connections import Exchange, Reply
+from .errors import LogError, LogUnavailable
+from .keys import PARTITIONS, SessionKeys
+from .lanes import stop
+from .packing import unpack_card
+from .ready import announcement
+from .scripts import Call, Scripts, refused, session_call
+from .settings import LogSettings
+from .subscriber import Listener
+
+MISSES = 3
+"""Looks in a row that must find nobody: a listener that only reconnects is back within one."""
+QUIET_S = 3.0
+"""After the own subscriptions were interrupted: what broke them may have broken those of others."""
+BURYING_MS = 5_000
+
+_log = logging.getLogger(__name__)
+
+
+class Subscriptions(Protocol):
+    """Where to listen; see ``Subscriber``."""
+
+    async def subscribe(self, name: str, listener: Listener) -> None:
+        """Listen."""
+
+    def unsubscribe(self, name: str, listener: Listener) -> None:
+        """Listen no more."""
+
+
+class WorkerWatch:
+    """Stands for the workers of this process, and watches those of others while it stands for any.
+
+    A worker counts as gone only if its listener was seen here before and was missing ``MISSES`` times in a row.
+    """
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        scripts: Scripts,
+        subscriptions: Subscriptions,
+        settings: LogSettings,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._exchange = exchange
+        self._scripts = scripts
+        self._subscriptions = subscriptions
+        self._settings = settings
+        self._clock = clock
+        self._own: set[str] = set()
+        self._seen: set[str] = set()
+        self._misses: Counter[str] = Counter()
+        self._quiet_until_s = 0.0
+        self._task: asyncio.Task[None] | None = None
+
+    async def stand_for(self, worker: str) -> None:
+        """Listen on the worker's channel from now on, and watch the others. Idempotent. Raises: LogUnavailable."""
+        if worker in self._own:
+            return
+        await self._subscriptions.subscribe(keys.alive_channel(worker), self)
+        self._own.add(worker)
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._watch(), name="duplex-es-watch")
+
+    def leave(self, worker: str) -> None:
+        """The worker said goodbye. Idempotent."""
+        if worker in self._own:
+            self._own.discard(worker)
+            self._subscriptions.unsubscribe(keys.alive_channel(worker), self)
+
+    async def close(self) -> None:
+        """Watch no more."""
+        task, self._task = self._task, None
+        await stop(task)
+        self._own.clear()
+
+    # -- as a listener ---------------------------------------------------------------------------------------------
+
+    def received(self, data: bytes) -> None:
+        """Nothing is ever published there."""
+
+    def resumed(self) -> None:
+        """The own connection was replaced: others may be doing the same right now."""
+        self._misses.clear()
+        self._quiet_until_s = self._clock() + QUIET_S
+
+    # -- watching --------------------------------------------------------------------------------------------------
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(self._settings.watch_interval_s * random.uniform(0.8, 1.2))
+            try:
+                await self.look()
+            except LogUnavailable:
+                self._misses.clear()
+            except LogError as error:
+                _log.warning("workers that die are found by their leases only: %s", error)
+                return
+
+    async def look(self) -> None:
+        """Count once who listens; bury those who stayed away. Raises: LogError."""
+        (names,) = _checked(await self._exchange([("SMEMBERS", keys.WORKERS)]))
+        others = sorted({name.decode() for name in names} - self._own)
+        if not others:
+            return
+        (counts,) = _checked(await self._exchange([("PUBSUB", "NUMSUB", *map(keys.alive_channel, others))]))
+        listening = _listening(counts)
+        present = {worker for worker in others if keys.alive_channel(worker) in listening}
+        self._seen |= present
+        if self._clock() < self._quiet_until_s:
+            return
+        for worker in present:
+            del self._misses[worker]
+        for worker in self._seen.intersection(others) - present:
+            self._misses[worker] += 1
+            if self._misses[worker] >= MISSES:
+                del self._misses[worker]
+                self._seen.discard(worker)
+                await self._bury(worker)
+
+    async def _bury(self, worker: str) -> None:
+        """Put the sessions of ``worker`` back into their queues, and forget its card. One process does it for all."""
+        lock = ("SET", keys.burial(worker), "1", "NX", "PX", BURYING_MS)
+        won, packed = _checked(await self._exchange([lock, ("GET", keys.card(worker))]))
+        if won is None or packed is None:
+            return
+        held = await self._claimed_by(worker, unpack_card(packed).models)
+        calls = [
+            session_call(
+                "abandon",
+                session := SessionKeys.of(ref),
+                model,
+                incarnation=ref.incarnation,
+                worker=worker,
+                member=session.member,
+                announcement=announcement(session.partition, model),
+            )
+            for ref, model in held
+        ]
+        freed = sum(_checked(await self._run(calls)))
+        _checked(await self._exchange([("DEL", keys.card(worker)), ("SREM", keys.WORKERS, worker)]))
+        _log.warning("worker %s is gone: %d sessions wait for another", worker, freed)
+
+    async def _run(self, calls: list[Call]) -> list[Reply]:
+        return await self._scripts.run(self._exchange, calls) if calls else []
+
+    async def _claimed_by(self, worker: str, models: Iterable[str]) -> list[tuple[SessionRef, str]]:
+        queues = [(partition, model) for model in models for partition in range(PARTITIONS)]
+        listed = await self._exchange([("ZRANGE", keys.ready(*queue), 0, -1) for queue in queues])
+        queued = [
+            (keys.parse_member(member.decode()), model)
+            for (_, model), members in zip(queues, _checked(listed), strict=True)
+            for member in members
+        ]
+        if not queued:
+            return []
+        owners = _checked(await self._exchange([("HGET", keys.head(ref.session_id), "worker") for ref, _ in queued]))
+        return [one for one, owner in zip(queued, owners, strict=True) if owner == worker.encode()]
+
+
+def _checked(replies: list[Reply]) -> list[Reply]:
+    for reply in replies:
+        if isinstance(reply, ResponseError):
+            raise refused(reply)
+    return replies
+
+
+def _listening(counts: Reply) -> set[str]:
+    """The channels with a listener, whether RESP 2 or 3 shaped the answer."""
+    pairs = counts.items() if isinstance(counts, dict) else zip(counts[::2], counts[1::2], strict=True)
+    return {name.decode() for name, count in pairs if int(count) > 0}
