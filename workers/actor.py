@@ -69,6 +69,7 @@ class Actor:
         *,
         detectors: Detectors | None = None,
         audio_retention_s: float = AUDIO_RETENTION_S,
+        max_session_s: float | None = None,
         clock_ms: Callable[[], int] = unix_ms,
     ) -> None:
         self.claim = claim
@@ -86,6 +87,7 @@ class Actor:
         self._performer = Performer(log, claim, model, self._hear, detectors)
         self._audio_retention_s = audio_retention_s
         self._retention = Retention(audio_retention_s)
+        self._max_session_s = max_session_s
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._timer_ms: dict[str, int] = {}
         self._heard_at_s = 0.0
@@ -211,6 +213,7 @@ class Actor:
                 incarnation=ref.incarnation,
                 model=self.claim.model,
                 info=card_for(self._model.info, said.session),
+                max_session_s=self._max_session_s,
             )
         return said
 
@@ -290,10 +293,7 @@ class Actor:
 
     def _at_boundary(self) -> bool:
         """Whether a successor loses nothing: no answer is given or owed, and nobody is in the middle of a sentence."""
-        session = self.session
-        is_answering = session.response is not None or session.owed is not None or session.begun is not None
-        silent = not is_answering and session.input.item_id is None
-        return silent and not self._inbox
+        return self.session.is_at_rest and not self._inbox
 
     async def _hand_over(self) -> None:
         await self._log.checkpoint(self.claim, self._journal.checkpoint())

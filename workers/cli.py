@@ -69,6 +69,7 @@ async def serve(settings: WorkerSettings) -> None:
         slots=settings.slots,
         drain_s=settings.drain_s,
         audio_retention_s=settings.audio_retention_s,
+        max_session_s=settings.max_session_s or None,
     )
     health = Health(host)
     loop = asyncio.get_running_loop()

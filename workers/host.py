@@ -39,6 +39,7 @@ class Host:
         slots: int,
         drain_s: float = 20.0,
         audio_retention_s: float = AUDIO_RETENTION_S,
+        max_session_s: float | None = None,
         detectors: Detectors | None = None,
     ) -> None:
         self._log = log
@@ -47,6 +48,7 @@ class Host:
         self._slots = slots
         self._drain_s = drain_s
         self._audio_retention_s = audio_retention_s
+        self._max_session_s = max_session_s
         self._detectors = detectors or Detectors()
         self._actors: dict[Claim, tuple[Actor, asyncio.Task[None]]] = {}
         self._stopping = asyncio.Event()
@@ -125,6 +127,7 @@ class Host:
             self._model,
             detectors=self._detectors,
             audio_retention_s=self._audio_retention_s,
+            max_session_s=self._max_session_s,
         )
         task = asyncio.create_task(actor.run(), name=f"session {claim.ref.session_id}")
         self._actors[claim] = (actor, task)

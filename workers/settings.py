@@ -32,6 +32,7 @@ class WorkerSettings:
     health_port: int = _option(0, "their port; 0 turns them off")
     drain_s: float = _option(20.0, "how long a stopping worker waits for turns to end")
     audio_retention_s: float = _option(600.0, "how long a session's sound is kept, both ways; 0 keeps it all")
+    max_session_s: float = _option(0.0, "how long a session may last, its end announced 30 s before; 0 sets no limit")
     log_level: str = _option("info", "the least severe log lines to write", "debug", "info", "warning", "error")
     log_format: str = _option("text", "how log lines look", "text", "json")
 
@@ -57,7 +58,7 @@ class WorkerSettings:
             return f"slots must be at least 1, not {self.slots}"
         if not 0 <= self.health_port <= 65_535:
             return f"health_port must be from 0 to 65535, not {self.health_port}"
-        for name in ("drain_s", "audio_retention_s"):
+        for name in ("drain_s", "audio_retention_s", "max_session_s"):
             if not 0 <= getattr(self, name) < float("inf"):
                 return f"{name} must be a number of seconds, not {getattr(self, name)}"
         return None

@@ -34,6 +34,11 @@ READY_CHANNEL = "dx:ready"
 WORKERS = "dx:{fleet}:workers"
 """Set: the names of workers that registered. Names of dead ones stay until somebody looks."""
 
+WATCHED = "dx:{fleet}:watched"
+"""Set: the names of those workers that listen on their ``alive_channel``."""
+
+FLEET_SETS = (WORKERS, WATCHED)
+
 PING = "dx:{fleet}:ping"
 """String: written to learn whether the store takes writes; gone after ten seconds."""
 

@@ -397,16 +397,16 @@ class RedisLog:
 
     async def register(self, card: WorkerCard) -> None:
         """See ``SessionLog``."""
+        await self._watch.stand_for(card.worker)
         await self._run(
-            ("SADD", keys.WORKERS, card.worker),
+            *(("SADD", names, card.worker) for names in keys.FLEET_SETS),
             ("SET", keys.card(card.worker), pack_card(card), "PX", self._lease_ms),
         )
-        await self._watch.stand_for(card.worker)
 
     async def unregister(self, worker: str) -> None:
         """See ``SessionLog``."""
         self._watch.leave(worker)
-        await self._run(("DEL", keys.card(worker)), ("SREM", keys.WORKERS, worker))
+        await self._run(("DEL", keys.card(worker)), *(("SREM", names, worker) for names in keys.FLEET_SETS))
 
     async def fleet(self) -> list[WorkerCard]:
         """See ``SessionLog``."""
@@ -418,7 +418,7 @@ class RedisLog:
         dead = [worker for worker, data in zip(workers, cards, strict=True) if data is None]
         if dead:
             # One that registers at this very moment is back with its next call.
-            await self._run(("SREM", keys.WORKERS, *dead))
+            await self._run(*(("SREM", names, *dead) for names in keys.FLEET_SETS))
         return [unpack_card(data) for data in cards if data is not None]
 
     async def waiting(self, model: str) -> int:

@@ -20,7 +20,7 @@ from redis.exceptions import ResponseError
 
 from . import keys
 from .api import SessionRef
-from .connections import Exchange, Reply
+from .connections import Command, Exchange, Reply
 from .errors import LogError, LogUnavailable
 from .keys import PARTITIONS, SessionKeys
 from .lanes import stop
@@ -52,7 +52,7 @@ class Subscriptions(Protocol):
 class WorkerWatch:
     """Stands for the workers of this process, and watches those of others while it stands for any.
 
-    A worker counts as gone only if its listener was seen here before and was missing ``MISSES`` times in a row.
+    A worker counts as gone if it said that it stands on a channel, and was missing there ``MISSES`` times in a row.
     """
 
     def __init__(
@@ -69,7 +69,6 @@ class WorkerWatch:
         self._settings = settings
         self._clock = clock
         self._own: set[str] = set()
-        self._seen: set[str] = set()
         self._misses: Counter[str] = Counter()
         self._quiet_until_s = 0.0
         self._task: asyncio.Task[None] | None = None
@@ -120,30 +119,28 @@ class WorkerWatch:
 
     async def look(self) -> None:
         """Count once who listens; bury those who stayed away. Raises: LogError."""
-        (names,) = _checked(await self._exchange([("SMEMBERS", keys.WORKERS)]))
+        (names,) = _checked(await self._exchange([("SMEMBERS", keys.WATCHED)]))
         others = sorted({name.decode() for name in names} - self._own)
         if not others:
             return
         (counts,) = _checked(await self._exchange([("PUBSUB", "NUMSUB", *map(keys.alive_channel, others))]))
         listening = _listening(counts)
         present = {worker for worker in others if keys.alive_channel(worker) in listening}
-        self._seen |= present
         if self._clock() < self._quiet_until_s:
             return
-        for worker in present:
+        self._misses = Counter({worker: self._misses[worker] + 1 for worker in others if worker not in present})
+        for worker in [worker for worker, misses in self._misses.items() if misses >= MISSES]:
             del self._misses[worker]
-        for worker in self._seen.intersection(others) - present:
-            self._misses[worker] += 1
-            if self._misses[worker] >= MISSES:
-                del self._misses[worker]
-                self._seen.discard(worker)
-                await self._bury(worker)
+            await self._bury(worker)
 
     async def _bury(self, worker: str) -> None:
         """Put the sessions of ``worker`` back into their queues, and forget its card. One process does it for all."""
         lock = ("SET", keys.burial(worker), "1", "NX", "PX", BURYING_MS)
         won, packed = _checked(await self._exchange([lock, ("GET", keys.card(worker))]))
-        if won is None or packed is None:
+        if won is None:
+            return
+        if packed is None:  # its leases are over, too
+            _checked(await self._exchange([("SREM", keys.WATCHED, worker)]))
             return
         held = await self._claimed_by(worker, unpack_card(packed).models)
         calls = [
@@ -159,7 +156,8 @@ class WorkerWatch:
             for ref, model in held
         ]
         freed = sum(_checked(await self._run(calls)))
-        _checked(await self._exchange([("DEL", keys.card(worker)), ("SREM", keys.WORKERS, worker)]))
+        forget: list[Command] = [("DEL", keys.card(worker)), *(("SREM", names, worker) for names in keys.FLEET_SETS)]
+        _checked(await self._exchange(forget))
         _log.warning("worker %s is gone: %d sessions wait for another", worker, freed)
 
     async def _run(self, calls: list[Call]) -> list[Reply]:

@@ -307,7 +307,9 @@ def _listened(session: Session, a: int, b: int) -> Input:
 def _heard_turn(session: Session, a: int, b: int) -> Input:
     waiting = [item.id for item in session.items if item.transcribing]
     named = waiting[a % len(waiting)] if waiting and a % 3 else _item(session, a) if a % 7 == 0 else None
-    return ModelHeardTurn(epoch=_epoch(session, b), transcript=WORDS[b % len(WORDS)], item_id=named)
+    failed = "broken" if a % 11 == 0 else None
+    words = "" if failed else WORDS[b % len(WORDS)]
+    return ModelHeardTurn(epoch=_epoch(session, b), transcript=words, item_id=named, failed=failed)
 
 
 def _called(session: Session, a: int, b: int) -> Input:

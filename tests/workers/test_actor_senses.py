@@ -468,3 +468,14 @@ async def test_sound_that_cannot_be_dropped_now_is_dropped_later(
         while await sounds(log, caller) != (0, 0):
             await asyncio.sleep(0.001)
     await running.die()
+
+
+async def test_a_session_with_a_limit_names_its_end_and_ends_itself(log: HinderedLog) -> None:
+    caller = await Caller.open(log, "scripted")
+    running = await Running.on(log, scripted(), max_session_s=0.3)
+    [expired] = await caller.hears("session.expired")
+    await caller.ends("max_session_duration")
+    assert expired.reason == "max_session_duration"
+    assert caller.heard("session.updated")[0].session["expires_at"] > 0
+    await check_log(log, caller.ref)
+    await running.die()

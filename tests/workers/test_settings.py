@@ -23,6 +23,7 @@ SAMPLES = {
     "health_port": ("8101", "8102"),
     "drain_s": ("1.5", "2.5"),
     "audio_retention_s": ("0", "3600"),
+    "max_session_s": ("900", "0"),
     "log_level": ("debug", "error"),
     "log_format": ("json", "text"),
 }

@@ -27,6 +27,8 @@ HEARD = {
     "conversation.item.created": [],
     "conversation.item.done": [],
     "conversation.item.input_audio_transcription.completed": [],
+    "conversation.item.input_audio_transcription.delta": [],
+    "conversation.item.input_audio_transcription.failed": [],
     "response.output_item.added": [],
     "response.content_part.added": [],
     "response.speak": [],
