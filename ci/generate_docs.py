@@ -24,6 +24,7 @@ from pathlib import Path
 # Its own folder: a test loads this file from elsewhere.
 sys.path.insert(0, str(Path(__file__).parent))
 
+import client_table
 import wire_catalogue
 from wire_catalogue import table
 
@@ -135,6 +136,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "cli": cli_tables,
     "gateway-settings": gateway_settings,
     "worker-settings": worker_settings,
+    **client_table.TABLES,
     **wire_catalogue.TABLES,
 }
 
