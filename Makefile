@@ -13,6 +13,9 @@ PYTEST := $(BIN)/python -m pytest
 JOBS ?= 2
 SPEECH_TEST := tests/e2e/test_human_speech.py
 DEMO_OUT ?= out/demo
+ROUNDS ?= 3
+SEED ?= 1
+ROW ?=
 CLIENTS ?= .clients
 
 .PHONY: help
@@ -72,8 +75,12 @@ speech: $(STAMP) ## sentences recorded by a person, through live sessions (needs
 	$(PYTEST) $(SPEECH_TEST) -s
 
 .PHONY: chaos
-chaos: $(STAMP) ## kill, freeze and cut, then read the log
-	$(PYTEST) -m chaos
+chaos: $(STAMP) ## kill, freeze and cut, then read the log: ROUNDS of each ROW (all), drawn from SEED
+	$(BIN)/python -m tests.chaos.run --rounds $(ROUNDS) --seed $(SEED) $(addprefix --row ,$(ROW)) --out out/chaos/table.json
+
+.PHONY: chaos-short
+chaos-short: $(STAMP) ## one round of each quick row, under three minutes
+	$(BIN)/python -m tests.chaos.run --rounds 1 --seed $(SEED) --short --out out/chaos/short.json
 
 .PHONY: soak
 soak: $(STAMP) ## the property tests with many more programs

@@ -74,7 +74,7 @@ def _taken(
     """The facts of an append that was understood, in the order they happened."""
     command, heard, vad = arrived.command, session.input, arrived.vad
     if decided is not None and decided.buffer_audio is False:
-        return _not_kept(session, command, appended, decided)
+        return _not_kept(session, arrived, appended, decided)
     facts: list[Fact] = []
     if decided is not None:
         if is_told(session, command, decided):
@@ -87,22 +87,20 @@ def _taken(
         facts.append(_started(session, command, vad))
     if decided is not None and decided.action == BARGE_IN:
         facts += interruption(session, decided.cancel_reason or BARGE_IN)
-    facts.append(appended)
-    if vad is not None and vad.speech_stopped and heard.item_id is not None and not heard.speech_stopped:
-        facts += _detected_end(session, appended, vad)
-    return tuple(facts)
+    return *facts, appended, *_detected_end(session, appended, vad)
 
 
 def _not_kept(
-    session: Session, command: AppendAudio, appended: AudioAppended, decided: OverlapDecided
+    session: Session, arrived: AudioArrived, appended: AudioAppended, decided: OverlapDecided
 ) -> tuple[Fact, ...]:
     """Audio that is not kept for the next turn. What was said before it is, unless the decision is to forget that."""
     heard = session.input
-    facts: list[Fact] = [decided] if is_told(session, command, decided) else []
+    facts: list[Fact] = [decided] if is_told(session, arrived.command, decided) else []
     if decided.forgets and heard.item_id is not None and not heard.speech_stopped:
         facts.append(SpeechStopped(item_id=heard.item_id, end_ms=heard.clock.ms, kept=False))
     keeps = not decided.forgets and heard.item_id is not None
-    return *facts, replace(appended, dropped=not keeps, overlaps=False)
+    appended = replace(appended, dropped=not keeps, overlaps=False)
+    return *facts, appended, *(_detected_end(session, appended, arrived.vad) if keeps else ())
 
 
 def _started(session: Session, command: AppendAudio, vad: VadVerdict | None) -> SpeechStarted:
@@ -115,14 +113,16 @@ def _started(session: Session, command: AppendAudio, vad: VadVerdict | None) -> 
     return SpeechStarted(item_id=item_id, start_ms=max(0, start_ms), detected=vad is not None)
 
 
-def _detected_end(session: Session, appended: AudioAppended, vad: VadVerdict) -> tuple[Fact, ...]:
-    """The detector heard the utterance end: with a turn-based model that ends the turn."""
+def _detected_end(session: Session, appended: AudioAppended, vad: VadVerdict | None) -> tuple[Fact, ...]:
+    """What follows if a detector heard the utterance end in it: with a turn-based model that ends the turn."""
     heard = session.input
+    if vad is None or not vad.speech_stopped or heard.item_id is None or heard.speech_stopped:
+        return ()
     clock = heard.clock.after(appended.samples, appended.rate_hz)
     end_ms = max(0, clock.ms if vad.end_ms is None else vad.end_ms)
     if session.is_chat_lane:
         return commit_detected(session, end_ms=end_ms, audio_ms=max(0, clock.ms - (heard.start_ms or heard.since_ms)))
-    return (SpeechStopped(item_id=heard.item_id or "", end_ms=end_ms),)
+    return (SpeechStopped(item_id=heard.item_id, end_ms=end_ms),)
 
 
 def _vad_start(command: AppendAudio, vad: VadVerdict | None) -> bool | None:

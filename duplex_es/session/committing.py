@@ -134,7 +134,8 @@ def _commit(session: Session, command: Commit) -> tuple[Fact, ...]:
     asked = _is_asked(command)
     respond = asked or session.settings.auto_response
     busy = session.in_progress
-    over = session.judges_speech and busy and session.overlap.speech_ms > session.settings.overlap_short_ack_ms
+    said_ms, short_ms = session.overlap.speech_ms, session.settings.overlap_short_ack_ms
+    over = session.judges_speech and session.response is not None and said_ms > short_ms
     committed = _committed(
         session, respond=respond, deferred=busy and respond, overlap_deferred=over, asked=asked and over
     )

@@ -11,8 +11,16 @@ import msgspec
 from msgspec import UNSET
 
 from ..model import ModelInfo, ReconfigureModel
-from ..protocol import ProtocolError, SessionConfig, TurnDetection, read_config, settle_overlap_policy
+from ..protocol import (
+    ProtocolError,
+    SessionConfig,
+    TurnDetection,
+    read_config,
+    read_turn_detection,
+    settle_overlap_policy,
+)
 from ..protocol.audio import PCM16
+from ..protocol.dialects import KEPT_AS, turn_based_detection
 from .sound import DETECTABLE_HZ
 from .state import Session, Settings, replace
 
@@ -194,6 +202,9 @@ def _turn_taking(settings: Settings, config: SessionConfig, info: ModelInfo) -> 
     known = settings.turn_detection
     current = msgspec.convert(known, TurnDetection) if known is not None else None
     wanted = config.turn_detection
+    detector = None if native else turn_based_detection(config.extra.get(KEPT_AS))
+    if detector is not None:  # What a stock client asked for, before it was put into the words of the other lane.
+        wanted = read_turn_detection({"turn_detection": detector})
     if wanted is not UNSET and wanted is not None:
         wanted = wanted.for_lane(native=native)
         if not native:  # has no such thing, and would be refused with it when it is read again

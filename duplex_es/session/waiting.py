@@ -37,10 +37,11 @@ def what_follows(before: Session, after: Session, facts: tuple[Fact, ...]) -> tu
 
 
 def _is_due(session: Session, waiting: Waiting) -> bool:
-    """Whether nothing is in the way: no answer, and nobody in the middle of a sentence."""
-    if waiting.failed or session.input.item_id is not None:
-        return False
-    return session.response is None if session.is_chat_lane else not session.in_progress
+    """Whether nothing is in the way: no answer, and nobody in the middle of a sentence.
+
+    An answer that was given but not heard to its end is not in the way: its client may report that only much later.
+    """
+    return session.response is None and not waiting.failed and session.input.item_id is None
 
 
 def promoted(session: Session, waiting: Waiting) -> tuple[Fact, ...]:

@@ -234,11 +234,9 @@ async def gateway_killed_for_good(stage: Stage, draw: random.Random) -> Hit:
 
 # -- workers -------------------------------------------------------------------------------------------------------
 
-LEASE = "takeover waits for the 10 s claim lease"
-
 
 @row("worker-killed", "SIGKILL mid-answer: another worker takes over, the answer ends failed (worker_lost) or goes on",
-     silence_s=14.0, known=f"slow: {LEASE} (target 2 s)")  # fmt: skip
+     silence_s=4.0)  # fmt: skip
 async def worker_killed(stage: Stage, draw: random.Random) -> Hit:
     """A worker is gone in the middle of its answers."""
     service, hit = await stage.busiest_worker()
@@ -247,14 +245,14 @@ async def worker_killed(stage: Stage, draw: random.Random) -> Hit:
 
 
 @row("worker-killed-idle", "SIGKILL while nobody talks: the next question is answered",
-     silence_s=16.0, habits={"idles": True}, quick=False, known=f"slow: {LEASE} (target 2 s)")  # fmt: skip
+     habits={"idles": True})  # fmt: skip
 async def worker_killed_idle(stage: Stage, draw: random.Random) -> Hit:
     """A worker is gone between two answers."""
     return await worker_killed(stage, draw)
 
 
 @row("worker-frozen", "SIGSTOP past the lease, then SIGCONT: fenced when it wakes (E18, E21, E22)",
-     silence_s=16.0, quick=False, known=f"slow: {LEASE} (target 2 s)")  # fmt: skip
+     silence_s=16.0, quick=False)  # fmt: skip
 async def worker_frozen(stage: Stage, draw: random.Random) -> Hit:
     """A worker stalls for longer than its claims hold, and wakes up while another one has them."""
     service, hit = await stage.busiest_worker()
@@ -275,18 +273,18 @@ async def worker_stalled(stage: Stage, draw: random.Random) -> Hit:
     return hit
 
 
-@row("worker-drained", "SIGTERM under talk: handed over at a turn boundary, no answer fails")
+async def none_failed(stage: Stage, hit: Hit) -> list[str]:
+    """A planned end costs no answer."""
+    return [f"caller {talker.number}: {talker.statuses}" for talker in stage.talkers if "failed" in talker.statuses]
+
+
+@row("worker-drained", "SIGTERM under talk: handed over at a turn boundary, no answer fails", check=none_failed)
 async def worker_drained(stage: Stage, draw: random.Random) -> Hit:
     """A deploy ends a worker."""
     service, hit = await stage.busiest_worker()
     stage.fleet.drain(service)
     await asyncio.to_thread(service.process.wait, 40)
     return hit
-
-
-async def none_failed(stage: Stage, hit: Hit) -> list[str]:
-    """A planned end costs no answer."""
-    return [f"caller {talker.number}: {talker.statuses}" for talker in stage.talkers if "failed" in talker.statuses]
 
 
 @row("rolling-restart", "every gateway and worker replaced one by one under talk: nothing lost, no answer fails (E38)",
@@ -461,7 +459,7 @@ async def gateway_parted(stage: Stage, draw: random.Random) -> Hit:
 
 
 @row("worker-parted", "a worker cut off for 14 s: nothing it says becomes visible, another takes over, it is fenced",
-     far="worker", quick=False, silence_s=18.0, known=f"slow: {LEASE} (target 2 s)")  # fmt: skip
+     far="worker", quick=False, silence_s=18.0)  # fmt: skip
 async def worker_parted(stage: Stage, draw: random.Random) -> Hit:
     """A partition between a worker and the store."""
     return await _part(*await _linked_worker(stage))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import signal
 import sys
 import time
 import traceback
@@ -42,13 +43,17 @@ async def run(args: argparse.Namespace) -> int:
     rows = chosen(args.row, quick=args.short)
     tallies = {row.name: Tally(row) for row in rows}
     ends_s = time.monotonic() + args.minutes * 60 if args.minutes else float("inf")
+    stopping = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # After the round that is being played, so that no process is left behind and the table is printed.
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     async with AsyncExitStack() as stack:
         fleets: dict[str, Fleet] = {}
         for number in range(args.rounds):
             # One round asked for by its full seed is played under that seed.
             seed = args.seed if args.rounds == 1 and "." in args.seed else f"{args.seed}.{number}"
             for row in rows:
-                if time.monotonic() >= ends_s:
+                if stopping.is_set() or time.monotonic() >= ends_s:
                     break
                 if row.far not in fleets:
                     fleets[row.far] = await stack.enter_async_context(Fleet(row.far, store_kind=args.store))

@@ -29,6 +29,7 @@ from duplex_es.log.redis import RedisLog
 from duplex_es.log.scripts import Call, Script, Scripts, callable_scripts, library, load_scripts, refused, session_call
 from duplex_es.log.settings import LogSettings
 from duplex_es.testing.log_programs import run_program
+from duplex_es.testing.log_stage import LogStage
 
 pytestmark = pytest.mark.unit
 
@@ -142,6 +143,16 @@ def fake() -> Iterator[RedisLog]:
     yield log
 
 
+async def abandon_a_claim(log: RedisLog) -> None:
+    """What no program can ask for: it takes a worker that died."""
+    _, claim = await LogStage.claimed(log, "abandoned")
+    session = SessionKeys.of(claim.ref)
+    said = {"incarnation": 0, "member": session.member, "announcement": "0 abandoned"}
+    for worker, freed in (("another", 0), (claim.worker, 1)):
+        call = session_call("abandon", session, claim.model, worker=worker, **said)
+        assert await log._scripts.call(log._calls.run, call) == freed
+
+
 async def test_no_script_touches_a_key_it_did_not_declare(fake: RedisLog, monkeypatch: pytest.MonkeyPatch) -> None:
     def guarded(name: str) -> tuple[str, str]:
         text = GUARD + load_scripts()["prelude"].text + load_scripts()[name].text
@@ -159,6 +170,7 @@ async def test_no_script_touches_a_key_it_did_not_declare(fake: RedisLog, monkey
     monkeypatch.setattr(Scripts, "command", recorded)
     for seed in range(30):
         await run_program(seed, 80, fake, MemoryLog(LogSettings()), f"p-{uuid.uuid4().hex}")
+    await abandon_a_claim(fake)
     assert called == {script.name for script in callable_scripts()}
     await fake.close_connections()
 

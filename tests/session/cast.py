@@ -133,7 +133,7 @@ def detected(
     """Caller audio with a detector's verdict: by default in the middle of an utterance."""
     at = {name: fields.pop(name) for name in ("start_ms", "end_ms") if name in fields}
     vad = VadVerdict(
-        is_speech=active or stopped,
+        is_speech=active,
         speech_active=active and not stopped,
         speech_started=started,
         speech_stopped=stopped,

@@ -27,9 +27,12 @@ from tests.session.cast import (
     detected,
     eager,
     item_id,
+    names,
     native,
     patient,
+    said,
     silence,
+    spoke,
 )
 
 pytestmark = pytest.mark.unit
@@ -142,6 +145,13 @@ def test_every_utterance_of_an_open_item_is_told_begun_and_ended() -> None:
     scenario = scenario.when(detected(stopped=True, end_ms=1_300))
     scenario.shows(frames.InputAudioBufferSpeechStopped(audio_end_ms=1_300, item_id=item_id()))
     assert scenario.given(CommitInput()).session.items_count == 1
+
+
+def test_an_utterance_that_ends_over_an_answer_is_told_ended() -> None:
+    scenario = native(turn_detection=VAD, extra_body={"auto_response": False}).given(detected(started=True))
+    scenario = scenario.given(spoke(), said("One.")).when(detected(stopped=True, active=False, end_ms=700))
+    assert names(scenario)[-1] == "input_audio_buffer.speech_stopped"
+    assert scenario.session.input.has_speech
 
 
 def test_a_detector_never_reaches_back_beyond_the_last_clear() -> None:

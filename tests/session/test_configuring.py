@@ -9,6 +9,7 @@ import pytest
 
 from duplex_es.model import ReconfigureModel
 from duplex_es.protocol import ProtocolError, UpdateSession
+from duplex_es.protocol.dialects import KEPT_AS
 from duplex_es.session.configuring import opening_settings
 from duplex_es.session.effects import AskModel
 from duplex_es.session.events import SessionReconfigured
@@ -229,3 +230,15 @@ def test_a_rate_belongs_to_its_format() -> None:
     assert updated.session["audio"]["output"]["format"] == {"type": "audio/pcmu", "rate": 8_000}  # type: ignore[union-attr,index]
     same = opened(PATIENT, wide).when(update(output_audio_format="pcm16"))
     assert same.session.settings.output_rate_hz == 24_000
+
+
+def test_a_turn_based_detector_is_what_a_stock_client_asked_for_not_what_it_was_rewritten_to() -> None:
+    asked = {"type": "server_vad", "silence_duration_ms": 700, "create_response": False, "interrupt_response": False}
+    rewritten = {"turn_detection": None, "overlap_policy": "listen_only", KEPT_AS: asked}
+    settings = opening_settings(rewritten, TURN_BASED, "turns")
+    assert settings.turn_detection is not None
+    assert (settings.turn_detection["silence_duration_ms"], settings.turn_detection["create_response"]) == (700, False)
+    assert settings.overlap_policy == "listen_only"
+    assert opening_settings(rewritten, PATIENT, "patient").turn_detection is None
+    manual = opening_settings({"turn_detection": None, KEPT_AS: None}, TURN_BASED, "turns")
+    assert manual.turn_detection is None

@@ -116,7 +116,7 @@ class Life:
         if waiting is not None:
             item = after.item(waiting.item_id)
             assert item is not None, "a turn waits that is gone"
-            assert waiting.failed or after.in_progress or after.input.item_id is not None
+            assert waiting.failed or after.response is not None or after.input.item_id is not None
         live = after.response
         if live is not None and live.held is not None:
             assert after.is_transcribing, "a request is held for nothing"

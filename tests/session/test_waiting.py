@@ -6,7 +6,6 @@ import pytest
 
 from duplex_es.model import EndTurn, ModelFailed, ModelListened, ResetInput
 from duplex_es.protocol import (
-    AcknowledgePlayback,
     CancelResponse,
     CommitInput,
     CommitTurn,
@@ -18,7 +17,6 @@ from duplex_es.session.effects import AskModel
 from duplex_es.session.events import (
     InputCommitted,
     InputTranscribed,
-    PlaybackAcknowledged,
     ResponseFinished,
     ResponseStarted,
     TurnPromoted,
@@ -137,10 +135,13 @@ def test_after_a_failure_the_next_turn_takes_it_along() -> None:
     assert InputTranscribed(item_id=item_id(1)) in scenario.decision.facts
 
 
-def test_under_ack_only_an_answer_is_over_when_it_is_heard() -> None:
-    scenario = put_off(patient(playback_commit_policy="ack_only"), CommitTurn()).when(finished()).then(ResponseFinished)
-    scenario = scenario.when(AcknowledgePlayback(played_ms=400)).then(PlaybackAcknowledged)
-    scenario.when(AcknowledgePlayback(played_ms=1_000)).then(PlaybackAcknowledged, TurnPromoted, ResponseStarted)
+def test_nobody_waits_for_playback_that_a_client_may_report_much_later() -> None:
+    scenario = put_off(patient(playback_commit_policy="ack_only"), CommitTurn())
+    scenario.when(finished()).then(ResponseFinished, TurnPromoted, ResponseStarted)
+    unheard = patient(playback_commit_policy="ack_only").given(*answer("It is sunny."), append(1_000))
+    unheard.when(CommitTurn()).then(object, InputCommitted).asks_for(
+        AskModel(EndTurn(epoch=0, item_id=item_id(), respond=True))
+    )
 
 
 def test_a_response_that_ends_by_listening_makes_way_too() -> None:

@@ -26,7 +26,7 @@ from .items import MAX_ECHO_CHARS
 from .listener import Listener
 from .names import BETA, DIALECTS, DUPLEX, GA, NATIVE, STOCK
 from .stock_commands import opening_settings, rewrite_command
-from .turn_taking import EAGERNESS_SILENCE_MS
+from .turn_taking import KEPT_AS, turn_based_detection
 from .wire import project, read_command, render, render_handshake_error
 
 __all__ = [
@@ -34,8 +34,8 @@ __all__ = [
     "CODES",
     "DIALECTS",
     "DUPLEX",
-    "EAGERNESS_SILENCE_MS",
     "GA",
+    "KEPT_AS",
     "MAX_DELTA_BYTES",
     "MAX_ECHO_CHARS",
     "NATIVE",
@@ -54,4 +54,5 @@ __all__ = [
     "render_handshake_error",
     "rewrite_command",
     "stock_code",
+    "turn_based_detection",
 ]

@@ -170,7 +170,7 @@ ROWS: Mapping[type[frames.Frame], ga.Row] = {
     frames.DuplexTurnEvent: wrapped,
     frames.ResponseMessage: unchanged,
     frames.SessionGoingAway: unchanged,
-    frames.ConversationItemInputAudioTranscriptionDelta: unchanged,
-    frames.ConversationItemInputAudioTranscriptionFailed: unchanged,
+    frames.ConversationItemInputAudioTranscriptionDelta: ga.silent,
+    frames.ConversationItemInputAudioTranscriptionFailed: ga.silent,
 }
 """Every frame, extensions included → its row."""

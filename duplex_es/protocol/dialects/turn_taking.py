@@ -8,23 +8,23 @@ Source: docs/reference/dialects.md, "Turn detection".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from ..loose_fields import is_number
 from ..objects import Plain
-from ..turn_detection import NATIVE_MIN_THRESHOLD, SERVER_VAD
+from ..turn_detection import EAGERNESS_SILENCE_MS, NATIVE_MIN_THRESHOLD, SEMANTIC_VAD, SERVER_VAD
 
-SEMANTIC_VAD = "semantic_vad"
 KEPT_AS = "stock_turn_detection"
 """The key among the session's settings that holds what the client wrote."""
-
-EAGERNESS_SILENCE_MS: Mapping[str, int] = {"low": 800, "medium": 500, "auto": 500, "high": 300}
-"""How eager a semantic detector is → how long a silence ends the turn."""
 
 DEFAULT: Plain = {"type": SERVER_VAD, "threshold": 0.5, "prefix_padding_ms": 300, "silence_duration_ms": 500}
 """What a stock client has that says nothing about turn detection."""
 
-_DETECTOR_FIELDS = ("threshold", "prefix_padding_ms", "silence_duration_ms", "min_speech_duration_ms")
+_DETECTOR_FIELDS = (
+    "threshold",
+    "prefix_padding_ms",
+    "silence_duration_ms",
+    "min_speech_duration_ms",
+    "idle_timeout_ms",
+)
 _LOWEST_THRESHOLD = NATIVE_MIN_THRESHOLD + 0.01
 _MANUAL: Plain = {"turn_detection": None, "overlap_policy": "listen_only", KEPT_AS: None}
 
@@ -44,6 +44,19 @@ def asked_turn_taking(wanted: object) -> tuple[Plain, bool | None]:
         # A model that hears while it speaks endpoints by itself; what it must not do is to fall silent.
         return {"turn_detection": None, "overlap_policy": "listen_only", KEPT_AS: wanted}, answers
     return {"turn_detection": _detector(wanted), KEPT_AS: wanted}, answers
+
+
+def turn_based_detection(kept: object) -> Plain | None:
+    """What a turn-based model's detector is to be, read from the words under ``KEPT_AS``; ``None`` without any.
+
+    Such a model answers only when the detector asks for it and is never interrupted, so of the two wishes ``false`` is
+    the detector's own business and ``interrupt_response`` says nothing.
+    """
+    if not isinstance(kept, dict):
+        return None
+    detector = _detector(kept)
+    detector.pop("min_speech_duration_ms", None)
+    return detector | ({"create_response": False} if kept.get("create_response") is False else {})
 
 
 def shown_turn_taking(session: Plain) -> Plain | None:

@@ -8,12 +8,13 @@ import pytest
 
 from duplex_es.protocol import read_config, read_turn_detection
 from duplex_es.protocol.dialects.turn_taking import (
-    EAGERNESS_SILENCE_MS,
     KEPT_AS,
     asked_turn_taking,
     auto_response_of,
     shown_turn_taking,
+    turn_based_detection,
 )
+from duplex_es.protocol.turn_detection import EAGERNESS_SILENCE_MS
 
 pytestmark = pytest.mark.unit
 
@@ -65,6 +66,7 @@ def test_a_detector_keeps_only_what_the_session_knows_of_it() -> None:
         "threshold": 0.6,
         "prefix_padding_ms": 200,
         "silence_duration_ms": 700,
+        "idle_timeout_ms": 6000,
     }
 
 
@@ -143,3 +145,15 @@ def test_a_session_with_a_detector_answers_unless_told_not_to() -> None:
     assert auto_response_of({"turn_detection": {"type": "server_vad"}})
     assert not auto_response_of({"turn_detection": {"type": "server_vad"}, "extra_body": {"auto_response": False}})
     assert not auto_response_of({"turn_detection": None, "extra_body": {"auto_response": "yes"}})
+
+
+def test_a_turn_based_model_is_told_who_answers_and_never_that_it_is_interrupted() -> None:
+    kept = {"type": "semantic_vad", "eagerness": "low", "create_response": False, "interrupt_response": True}
+    detector = turn_based_detection(kept)
+    assert detector is not None
+    assert (detector["silence_duration_ms"], detector["create_response"]) == (800, False)
+    read = read_turn_detection({"turn_detection": detector})
+    assert read
+    assert read.for_lane(native=False).interrupt_response is False
+    assert turn_based_detection({"type": "server_vad", "interrupt_response": False}) == {"type": "server_vad"}
+    assert turn_based_detection(None) is None
