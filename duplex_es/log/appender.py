@@ -101,6 +101,7 @@ class Appender:
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._compared_epoch = 0
+        self._forget_at_s = 0.0
         self.pipelines = 0
         self.healed = 0
 
@@ -197,6 +198,7 @@ class Appender:
         if doubtful and not await self._compare(doubtful):
             return False
         self._compared_epoch = epoch
+        self._forget()
         portions = self._collect()
         if not portions:
             return True
@@ -207,6 +209,14 @@ class Appender:
         commands.append(("EXEC",))
         self.pipelines += 1
         return await self._settle(portions, await self._link.exchange(commands))
+
+    def _forget(self) -> None:
+        """Now and then let go of what nobody will need again, also for streams that have fallen silent."""
+        now_s = asyncio.get_running_loop().time()
+        if now_s >= self._forget_at_s:
+            self._forget_at_s = now_s + self._settings.heal_window_s
+            for writer in self._writers.values():
+                writer.recent.forget(now_s)
 
     def _collect(self) -> list[_Portion]:
         """What the next pipeline carries, within its budget; who got a share queues up behind the others."""

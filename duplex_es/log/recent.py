@@ -30,6 +30,10 @@ class RecentRecords:
             self._kept.append((now_s, record))
             self._bytes += _size(record)
         self.last = first + len(records) - 1
+        self.forget(now_s)
+
+    def forget(self, now_s: float) -> None:
+        """Let go of what is too old or too much."""
         while self._kept and (self._bytes > self._keep_bytes or self._kept[0][0] < now_s - self._keep_s):
             self._bytes -= _size(self._kept.popleft()[1])
 

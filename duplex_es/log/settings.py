@@ -48,5 +48,5 @@ class LogSettings:
     heal_window_s: float = 3.0
     """How long a writer remembers what landed, to write it again should the store lose its tail."""
 
-    heal_bytes: int = 512 * 1024
+    heal_bytes: int = 256 * 1024
     """The most that one writer remembers."""

@@ -77,8 +77,12 @@ class WorkerWatch:
         """Listen on the worker's channel from now on, and watch the others. Idempotent. Raises: LogUnavailable."""
         if worker in self._own:
             return
-        await self._subscriptions.subscribe(keys.alive_channel(worker), self)
         self._own.add(worker)
+        try:
+            await self._subscriptions.subscribe(keys.alive_channel(worker), self)
+        except BaseException:
+            self._own.discard(worker)
+            raise
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._watch(), name="duplex-es-watch")
 

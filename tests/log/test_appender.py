@@ -245,6 +245,19 @@ async def test_a_lost_tail_that_nobody_remembers_is_told(own_valkey: StoreProces
     await log.close_connections()
 
 
+async def test_what_a_silent_stream_remembers_is_let_go(own_valkey: StoreProcess) -> None:
+    log = RedisLog.from_url(own_valkey.url, LogSettings(heal_window_s=0.05))
+    (_, silent), (_, busy) = await sessions(log, 2)
+    await log.append_output(silent, 1, [Record(b"1")])
+    (writer,) = (one for one in log.appender._writers.values() if one.session.ref == silent.ref and one.recent.last)
+    seq = 1
+    async with asyncio.timeout(5):
+        while writer.recent.after(0) is not None:
+            await log.append_output(busy, seq, [Record(b"x")])
+            seq += 1
+    await log.close_connections()
+
+
 async def test_a_newer_owner_of_a_lost_tail_is_not_overwritten(log: RedisLog, raw: redis.Redis) -> None:
     _, claim = await lose_two(log, raw)
     keys = SessionKeys.of(claim.ref)

@@ -40,6 +40,16 @@ def test_records_are_forgotten_by_age() -> None:
     assert recent.after(1) == records(b"2", b"3")
 
 
+def test_a_writer_that_fell_silent_can_be_told_to_forget() -> None:
+    recent = RecentRecords(3.0, 1000)
+    recent.keep(1, records(b"1"), 0.0)
+    recent.forget(2.0)
+    assert recent.after(0) == records(b"1")
+    recent.forget(9.0)
+    assert recent.after(0) is None
+    assert recent.last == 1
+
+
 def test_records_are_forgotten_by_size_with_their_audio() -> None:
     recent = RecentRecords(3.0, 20)
     recent.keep(1, [Record(b"1", b"x" * 12), Record(b"2", b"x" * 12)], 0.0)

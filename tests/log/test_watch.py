@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 
@@ -117,3 +118,17 @@ async def test_sessions_of_others_are_not_touched(logs: tuple[RedisLog, RedisLog
     await named(first, raw, "w3")
     await first.close_connections()
     assert await claimed_by_w2(second, within_s=SOON_S) is None
+
+
+async def test_a_worker_stands_once_however_often_it_registers(
+    logs: tuple[RedisLog, RedisLog], raw: redis.Redis
+) -> None:
+    first, _ = logs
+    await asyncio.gather(*(first.register(card("w3")) for _ in range(5)))
+    channel = keys.alive_channel("w3")
+    assert raw.pubsub_numsub(channel) == [(channel.encode(), 1)]
+    await first.unregister("w3")
+    async with asyncio.timeout(SOON_S):
+        while raw.pubsub_numsub(channel) != [(channel.encode(), 0)]:
+            await asyncio.sleep(0.01)
+    assert not raw.sismember(keys.WATCHED, "w3")
