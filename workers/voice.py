@@ -18,7 +18,7 @@ import soxr
 from duplex_es.model import ModelFailed, ModelFinished, ModelProducedAudio, ModelSpoke, Signal
 from duplex_es.protocol import AudioFormat, audio
 from duplex_es.session.inputs import SpeechReady
-from duplex_es.session.state import Session, Settings
+from duplex_es.session.state import Response, Session, Settings
 
 from . import g711
 
@@ -32,14 +32,18 @@ Linear = npt.NDArray[np.int16]
 Heard = Signal | SpeechReady
 
 
-def wanted_sound(settings: Settings, model_rate_hz: int) -> AudioFormat:
+def wanted_sound(settings: Settings, model_rate_hz: int, response: Response | None = None) -> AudioFormat:
     """The sound the client hears: its format, at the rate it declared, else at the model's.
 
-    G.711 is always 8 kHz. WAV is PCM16 in a file per delta, each playable by itself.
+    What was asked for this one ``response`` goes before the session's. G.711 is always 8 kHz. WAV is PCM16 in a file
+    per delta, each playable by itself.
     """
-    if settings.output_format in (audio.G711_ULAW, audio.G711_ALAW):
-        return AudioFormat(settings.output_format, G711_RATE_HZ)
-    return AudioFormat(settings.output_format, settings.output_rate_hz or model_rate_hz)
+    encoding, rate_hz = settings.output_format, settings.output_rate_hz
+    if response is not None and response.output_format is not None:
+        encoding, rate_hz = response.output_format, response.output_rate_hz
+    if encoding in (audio.G711_ULAW, audio.G711_ALAW):
+        return AudioFormat(encoding, G711_RATE_HZ)
+    return AudioFormat(encoding, rate_hz or model_rate_hz)
 
 
 class Voice:
@@ -66,7 +70,8 @@ class Voice:
             return [signal]
         rate_hz = signal.rate_hz or self._model_rate_hz
         if self._speech is None or self._speech.answer != answer:
-            self._speech = _Speech(answer, rate_hz, wanted_sound(session.settings, rate_hz))
+            sound = wanted_sound(session.settings, rate_hz, session.response)
+            self._speech = _Speech(answer, rate_hz, sound)
         pieces = _pieces(signal, rate_hz)
         if self._speech.is_native:
             return list(pieces)

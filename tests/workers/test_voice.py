@@ -85,6 +85,14 @@ def test_the_client_hears_its_format_at_the_rate_it_declared_or_the_models(
     assert wanted_sound(settings, MODEL_HZ) == sound
 
 
+def test_a_sound_asked_for_one_answer_goes_before_the_sessions() -> None:
+    live = Response(id="r", item_id="i", turn_id=0, turn=3, output_format="g711_alaw")
+    settings = Settings(output_format="pcm16", output_rate_hz=24_000)
+
+    assert wanted_sound(settings, MODEL_HZ, live) == AudioFormat("g711_alaw", 8_000)
+    assert wanted_sound(settings, MODEL_HZ, Response(id="r", item_id="i", turn_id=0)) == AudioFormat("pcm16", 24_000)
+
+
 @pytest.mark.parametrize("rate_hz", [None, MODEL_HZ])
 def test_samples_at_the_models_own_rate_are_not_touched(rate_hz: int | None) -> None:
     signal = spoken(tone(0.1), "Hello.")

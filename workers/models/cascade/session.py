@@ -210,7 +210,7 @@ class CascadeSession:
             self._speaking.interrupted(self._floor.epoch, None)
 
     async def _understand(self, over: Over) -> None:
-        turn, heard = over.turn, await self._result(over.heard)
+        turn, (heard, failed) = over.turn, await self._result(over.heard)
         overlapped = turn.is_overlap and over.item_id is None
         backchannel = overlapped and (turn.speech_ms <= OVERLAP_IGNORED_MS or not _is_objection(heard))
         is_turn = bool(heard.text) and not backchannel
@@ -225,22 +225,26 @@ class CascadeSession:
         if is_turn or over.item_id is not None:
             self._floor.report(
                 ModelHeardTurn(
-                    epoch=self._floor.epoch, transcript=heard.text, item_id=over.item_id, audio_ms=turn.audio_ms
+                    epoch=self._floor.epoch,
+                    transcript=heard.text,
+                    item_id=over.item_id,
+                    audio_ms=turn.audio_ms,
+                    failed=failed,
                 )
             )
         self._answer(over, heard, is_turn=is_turn, backchannel=backchannel)
 
-    async def _result(self, task: asyncio.Task[Heard] | None) -> Heard:
-        """What was recognised; a recogniser that fails is reported, and heard nothing."""
+    async def _result(self, task: asyncio.Task[Heard] | None) -> tuple[Heard, str | None]:
+        """What was recognised; a recogniser that fails is reported, heard nothing, and says why."""
         if task is None:
-            return NOTHING
+            return NOTHING, None
         try:
-            return await task
+            return await task, None
         except Exception as error:
             log.exception("speech recognition failed")
             message = f"speech recognition failed: {error}"
             self._floor.report(ModelFailed(epoch=self._floor.epoch, code="runtime_append_failed", message=message))
-            return NOTHING
+            return NOTHING, message
 
     def _answer(self, over: Over, heard: Heard, *, is_turn: bool, backchannel: bool) -> None:
         if is_turn:

@@ -27,7 +27,7 @@ from duplex_es.model import (
     ToolOutput,
 )
 from duplex_es.testing.model_suite import Caller, ModelSuite, check_order, words_of
-from tests.support.cascade import shared_cascade
+from tests.support.cascade import shared_cascade, shared_parts
 from tests.support.voices import silence, spoken
 
 pytestmark = pytest.mark.unit
@@ -300,3 +300,18 @@ async def test_speech_never_runs_far_ahead_of_its_own_playing_time(opening: Open
     await watch()
     assert produced_s > 1.0
     assert max(ahead) <= 0.4 + 0.05
+
+
+async def test_a_recogniser_that_fails_says_so_of_the_very_item(
+    opening: Opening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object) -> None:
+        raise RuntimeError("out of memory")
+
+    caller = await opening()
+    await caller.say(spoken("What is seven plus five?").tobytes())
+    monkeypatch.setattr(type(shared_parts()), "understand", broken)
+    item_id = await caller.commit()
+    heard = await caller.ear.first(ModelHeardTurn)
+    assert (heard.item_id, heard.transcript) == (item_id, "")
+    assert heard.failed == "speech recognition failed: out of memory"
