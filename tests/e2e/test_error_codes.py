@@ -610,7 +610,7 @@ AT_THE_DOOR = [
         "invalid_duplex_runtime_config",
         update(model="scripted", extra_body={"script": [{"on": "monday"}]}),
         flat=False,
-        param="extra_body.script",
+        param="session.extra_body.script",
     ),
     AtTheDoor(
         "ref_audio_required",

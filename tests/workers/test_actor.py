@@ -132,7 +132,7 @@ async def test_a_model_that_refuses_the_settings_refuses_the_opening(log: Hinder
     caller = await Caller.open(log, "scripted", extra_body={"script": "no script"})
     running = await Running.on(log, scripted())
     error = (await caller.answer()).error
-    assert (error.code, error.param) == ("invalid_duplex_runtime_config", "extra_body.script")
+    assert (error.code, error.param) == ("invalid_duplex_runtime_config", "session.extra_body.script")
     await running.ended()
     await caller.ends()
 

@@ -63,7 +63,7 @@ class ScriptedModel:
             try:
                 script = read_script(request.extra_body["script"])
             except BadScript as error:
-                raise ModelRefused("invalid_duplex_runtime_config", str(error), "extra_body.script") from error
+                raise ModelRefused("invalid_duplex_runtime_config", str(error), "session.extra_body.script") from error
         stage = Stage(
             lead_ms=self.options.lead_ms,
             chunk_ms=self.options.chunk_ms,

@@ -30,7 +30,7 @@ async def test_a_session_with_a_bad_script_is_refused() -> None:
     request = OpenModel(session_id="s", incarnation=0, epoch=0, extra_body={"script": [{"on": "never"}]})
     with pytest.raises(ModelRefused) as refused:
         await PLUGIN({}).open(request, Ear())
-    assert (refused.value.code, refused.value.param) == ("invalid_duplex_runtime_config", "extra_body.script")
+    assert (refused.value.code, refused.value.param) == ("invalid_duplex_runtime_config", "session.extra_body.script")
 
 
 def test_a_worker_with_a_bad_script_does_not_start() -> None:
