@@ -13,7 +13,7 @@ from typing import NamedTuple
 from duplex_es.log.api import START, Claim, Entry, EntryId, Follower, Head, Record, SessionLog
 from duplex_es.log.errors import Fenced, LogError, LogUnavailable, SessionUnknown, TailLost
 from duplex_es.model import Model, Signal
-from duplex_es.protocol import AppendAudio
+from duplex_es.protocol import AppendAudio, SocketDetached
 from duplex_es.protocol.records import OpenSession, RecordUnreadable, RefuseCommand, unpack_input
 from duplex_es.session.effects import Effect
 from duplex_es.session.inputs import AudioArrived, Input, ModelLost, OpenAs, TimerFired, WorkerTookOver
@@ -122,6 +122,11 @@ class Actor:
     def stop(self) -> None:
         """Hand the session over at the next turn boundary."""
         self._stopping = True
+        self._awake.set()
+
+    def socket_lost(self, generation: int) -> None:
+        """The gateway that held socket ``generation`` is gone and has not said so; a socket that came since counts."""
+        self._inbox.append((SocketDetached(generation=generation, reason="gateway_lost"), None))
         self._awake.set()
 
     # -- the loop ------------------------------------------------------------------------------------------------

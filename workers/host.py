@@ -10,13 +10,14 @@ import time
 import msgspec
 
 from duplex_es.log.api import Claim, Head, SessionLog, WorkerCard
-from duplex_es.log.errors import LogError, LogUnavailable
+from duplex_es.log.errors import LogError, LogUnavailable, SessionUnknown
 from duplex_es.model import Model
 
 from .actor import AUDIO_RETENTION_S, Actor
 from .detector import Detectors
 
 RENEW_EVERY_S = 2.0
+LOOK_EVERY_S = 10.0
 WAIT_S = 1.0
 RETRY_S = 0.5
 
@@ -54,6 +55,7 @@ class Host:
         self._stopping = asyncio.Event()
         self._freed = asyncio.Event()
         self._changed = asyncio.Event()
+        self._looked_at_s = time.monotonic()
         self.ready = False
         self.reason = "starting"
 
@@ -182,11 +184,27 @@ class Host:
                 await self._log.register(self._card())
 
     async def _renew(self) -> None:
+        """Say that this worker lives, keep its claims, and look after sessions whose gateway may have died."""
         await self._log.register(self._card())
         for lost in await self._log.renew([], list(self._actors)):
             if isinstance(lost, Claim) and lost in self._actors:
                 _log.warning("session=%s claim=%d lost", lost.ref.session_id, lost.fence)
                 self._actors[lost][1].cancel()
+        if time.monotonic() - self._looked_at_s >= LOOK_EVERY_S:
+            self._looked_at_s = time.monotonic()
+            await self._look_for_sockets()
+
+    async def _look_for_sockets(self) -> None:
+        """Tell the sessions whose gateway died without a goodbye: nobody renews their attachment any more."""
+        for claim, (actor, _) in list(self._actors.items()):
+            if not actor.session.attached:
+                continue
+            try:
+                head = await self._log.head(claim.ref.session_id)
+            except SessionUnknown:
+                continue  # The renewal of its claim says so too.
+            if head.ref == claim.ref and not head.attached:
+                actor.socket_lost(head.generation)
 
     def _card(self) -> WorkerCard:
         info = self._model.info

@@ -13,7 +13,7 @@ from duplex_es.log.errors import ConfigurationError, SessionUnknown
 from duplex_es.log.settings import LogSettings
 from duplex_es.model import CloseModel, ModelInfo
 from duplex_es.protocol import ClearInput, CloseSession, CommitInput, Heartbeat
-from duplex_es.session import step
+from duplex_es.session import lifecycle, step
 from tests.support.calls import (
     Caller,
     HinderedLog,
@@ -374,3 +374,23 @@ async def test_the_card_shows_at_once_that_a_slot_was_taken_and_that_it_is_free_
         await caller.say(CloseSession())
         await caller.ends("session_close")
         await until(lambda: [card.used for _, card in log._cards.values()] == [0])
+
+
+async def test_a_session_whose_gateway_died_without_a_goodbye_is_waited_for_and_then_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(host_module, "LOOK_EVERY_S", 0.02)
+    monkeypatch.setattr(lifecycle, "DISCONNECT_GRACE_MS", 50)
+    clock = Clock()
+    log = HinderedLog(LogSettings(lease_s=10), clock)
+    async with serving(log, scripted(), slots=2) as host:
+        lost, held = await Caller.open(log, "scripted", "lost"), await Caller.open(log, "scripted", "held")
+        await asyncio.gather(lost.answer(), held.answer())
+        for _ in range(3):
+            clock.now_s += 4
+            assert await log.renew([held.attachment], []) == []
+            await until(lambda: host.used <= 2)
+        await lost.ends("disconnect_grace_expired")
+        await held.say(Heartbeat())
+        await held.hears("session.heartbeat_ack")
+        await check_log(log, lost.ref, ended=True)
