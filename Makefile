@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
-# Processes for the tests that neither listen nor measure.
+# Processes for the tests that can run side by side.
 JOBS ?= 2
 SPEECH_TEST := tests/e2e/test_human_speech.py
 DEMO_OUT ?= out/demo
@@ -59,7 +59,7 @@ unit: $(STAMP) ## tests without servers, architecture included
 
 .PHONY: conformance
 conformance: $(STAMP) ## the log's promises over every store found here
-	$(PYTEST) -m redis
+	$(PYTEST) -m redis -n $(JOBS) --dist loadfile
 
 .PHONY: e2e
 e2e: $(STAMP) ## the whole path with real processes

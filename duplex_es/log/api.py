@@ -155,8 +155,9 @@ class Follower(Protocol):
     Claim records (``<fence>-0`` of ``output``) are left out. A follower that starts late gets ``Opened`` once if the
     session is open, and ``AttachmentRaised`` of the newest attachment; of several raises in a row it may see only the
     last. After the last entry of a closed session, and when the session is gone, ``output`` yields ``Ended`` and
-    iteration ends; that of ``input`` just ends. Iteration raises PositionGone if what follows ``after`` was trimmed,
-    and SessionUnknown never. One iteration at a time; cancelling a pending step loses nothing.
+    iteration ends; that of ``input`` just ends. Iteration raises PositionGone if what follows ``after`` was trimmed, or
+    if a newer claim wrote what had been delivered already, because the store had lost it; SessionUnknown never. One
+    iteration at a time; cancelling a pending step loses nothing.
     """
 
     def start(self, after: EntryId) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import NoReturn
 
 from .api import START, AttachmentRaised, Ended, Entry, EntryId, Opened
 from .errors import PositionGone
@@ -20,6 +21,7 @@ class Standing:
     """Where a session stands: what a follower needs to know after it may have missed something.
 
     ``generation`` is that of the followed stream's newest writer, ``attachment`` the newest attachment.
+    ``written_under`` is the claim that wrote the seq which was looked after, 0 when that is not known.
     """
 
     state: str
@@ -29,6 +31,7 @@ class Standing:
     read_after: EntryId
     reason: str
     opening: bytes | None
+    written_under: int = 0
 
 
 class RedisFollower(Feed):
@@ -170,6 +173,8 @@ class RedisFollower(Feed):
             self._after = self._last
             return
         self._after = standing.read_after
+        if 0 < self._last.generation < standing.written_under:
+            self._lose_position()
         if standing.state != "gone" and self._last.number + 1 < standing.first_seq:
             self._unsure = True
             raise PositionGone(standing.first_seq)
@@ -190,6 +195,8 @@ class RedisFollower(Feed):
             self._seen = max(self._seen, entry.id)
             if self._is_later(entry.id):
                 self._deliver(entry)
+            elif self._is_used_again(entry.id):
+                self._lose_position()
 
     def _take_live(self) -> None:
         entry = self._live.popleft()
@@ -199,6 +206,8 @@ class RedisFollower(Feed):
             self._deliver(entry)
         elif self._is_later(entry.id):
             self._behind = True  # a hole: this entry and what is before it stand in the log
+        elif self._is_used_again(entry.id):
+            self._lose_position()
 
     def _deliver(self, entry: Entry) -> None:
         self._last = entry.id
@@ -208,6 +217,14 @@ class RedisFollower(Feed):
         if self._output:
             return entry_id.number > self._last.number  # number 0, a claim's record, never is
         return entry_id > self._last
+
+    def _is_used_again(self, entry_id: EntryId) -> bool:
+        """Whether a newer claim wrote a seq that was delivered already, because the store had lost it meanwhile."""
+        return self._output and entry_id.number > 0 and entry_id.generation > self._last.generation > 0
+
+    def _lose_position(self) -> NoReturn:
+        self._unsure = True
+        raise PositionGone(self._last.number + 1)
 
     def _follows(self, entry_id: EntryId) -> bool:
         """Whether nothing can be missing between the last entry and this one."""

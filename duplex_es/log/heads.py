@@ -31,7 +31,7 @@ def head_from(session_id: str, reply: Reply) -> Head:
 
 def standing_from(look: Reply, *, output: bool) -> Standing:
     """The ``Standing`` in the reply of ``look.lua``, for a follower of ``output`` or of ``input``."""
-    state, attachment, fence, _last_input, _last_seq, first_seq, read_after, reason, opening = look
+    state, attachment, fence, _last_input, _last_seq, first_seq, read_after, reason, opening, claim = look
     return Standing(
         state=state.decode(),
         generation=fence if output else attachment,
@@ -40,4 +40,5 @@ def standing_from(look: Reply, *, output: bool) -> Standing:
         read_after=EntryId.parse(read_after),
         reason=reason.decode(),
         opening=opening,
+        written_under=claim,
     )

@@ -324,11 +324,8 @@ async def store_tail_lost(stage: Stage, draw: random.Random) -> Hit:
     return stage.everybody()
 
 
-REUSED = "a seq is used again when a tail is lost together with the worker that could write it again"
-
-
 @row("store-tail-lost-with-worker", "as before, and the worker that could heal it is gone: the client is told",
-     quick=False, may_be_told=True, silence_s=8.0, known=REUSED, excused="")  # fmt: skip
+     quick=False, may_be_told=True, silence_s=8.0)  # fmt: skip
 async def store_tail_lost_with_worker(stage: Stage, draw: random.Random) -> Hit:
     """A worker dies; before another one takes over, the store loses its last moments."""
     service, hit = await stage.busiest_worker()
@@ -495,11 +492,7 @@ async def storm(stage: Stage, draw: random.Random) -> Hit:
     """Four faults, drawn, one soon after the other."""
     faults = [client_cut, subscribers_killed, all_connections_killed, store_restarted, store_tail_lost,
               _freeze_briefly, gateway_killed, worker_killed]  # fmt: skip
-    drawn = draw.sample(faults, 4)
-    if worker_killed in drawn:
-        # Together they are a known fault with a row of its own.
-        drawn = [store_killed if fault is store_tail_lost else fault for fault in drawn]
-    for fault in drawn:
+    for fault in draw.sample(faults, 4):
         await fault(stage, draw)
         await asyncio.sleep(draw.uniform(0.0, 1.0))
     return stage.everybody()

@@ -91,9 +91,13 @@ def test_a_frame_that_is_not_in_the_log_is_a_fault_unless_the_client_was_told() 
     verdict = Verdict("s")
     compare_bodies(verdict, REF, [closed(1)], [shown(1), shown(2)])
     assert verdict.faults == ["seq 2 was shown and is not in the log"]
-    told = Verdict("s", told="session.resync_required")
-    compare_bodies(told, REF, [closed(1)], [shown(1), shown(2)])
-    assert told.faults == []
+    for words in ("session.resync_required:", "session.expired:session_gone"):
+        told = Verdict("s", told=words)
+        compare_bodies(told, REF, [closed(1)], [shown(1), shown(2)])
+        assert told.faults == []
+    expired = Verdict("s", told="session.expired:session_gone")
+    compare_bodies(expired, REF, [closed(1)], [shown(1, reason="another body")])
+    assert expired.faults
 
 
 @pytest.mark.parametrize(

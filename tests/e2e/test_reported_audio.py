@@ -208,7 +208,7 @@ async def test_telephone_sound_comes_back_as_it_went(pair: Deployment):  # V29
         echo, rate_hz = await echo_of(caller)
 
     assert rate_hz == 8_000
-    assert likeness(g711.decode("g711_ulaw", echo), said) > 0.99
+    assert likeness(g711.decode("g711_ulaw", echo), said) > 0.95  # 8 bits twice, and the top of the band is gone
 
 
 async def test_a_rate_that_does_not_exist_is_refused(stock: str):  # V29
@@ -307,14 +307,13 @@ async def test_no_frame_to_a_stock_client_is_larger_than_512_kib(stock: str):  #
     assert caller.socket.close_code == 1000
 
 
-@pytest.mark.xfail(strict=True, raises=AssertionError, reason="a session repeats the whole voice it was given")
 async def test_a_long_voice_is_not_repeated_in_a_frame_above_512_kib(profiled: Deployment):  # V33
     voice = "data:audio/wav;base64," + base64.b64encode(wav(pcm16(20_000))).decode()
     native = {"native_duplex": True, "script": []}
     async with call(profiled, model=PROFILES["minicpmo_4_5"].info.name, ref_audio=voice, extra_body=native) as caller:
         sizes = [len(json.dumps(frame)) for frame in caller.heard]
 
-    assert max(sizes) <= MAX_FRAME_BYTES
+    assert len(voice) > MAX_FRAME_BYTES >= max(sizes)
 
 
 async def test_a_large_event_is_taken_and_one_too_large_is_refused_by_name(scripted: Deployment):  # V33
@@ -325,6 +324,19 @@ async def test_a_large_event_is_taken_and_one_too_large_is_refused_by_name(scrip
         await caller.say(type="session.heartbeat", padding="A" * (MAX_EVENT_BYTES - empty + 1), event_id="evt_large")
         refused = await caller.hear_until("error")
         await settle(caller)
+
+    assert refused["error"]["code"] == "event_too_large"
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=(AssertionError, websockets.ConnectionClosed),
+    reason="the socket itself takes no message above 16 MiB and closes with 1009",
+)
+async def test_an_event_beyond_what_a_socket_takes_is_refused_by_name_too(scripted: Deployment):  # V33
+    async with call(scripted) as caller:
+        await caller.say(type="session.heartbeat", padding="A" * (17 * 1024 * 1024))
+        refused = await caller.hear()
 
     assert refused["error"]["code"] == "event_too_large"
 

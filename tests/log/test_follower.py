@@ -58,6 +58,7 @@ class Log:
             EntryId(under, after_seq),
             self.reason,
             self.opening,
+            max((entry.id.generation for entry in self.entries if entry.id.number == after_seq), default=0),
         )
 
     def follow(self, *, output: bool = True, buffer_bytes: int = 10_000) -> RedisFollower:
@@ -281,3 +282,43 @@ async def test_what_a_stranger_published_is_ignored() -> None:
     for data in (b"", b"hello", b"r 1-2\n", b"a x\n"):
         follower.received(data)
     await settled(follower, ["1-1"])
+
+
+async def test_a_seq_that_is_used_again_by_a_newer_claim_is_told() -> None:
+    """The store lost 2 and 3, their author is gone, and its successor did not know of them."""
+    log = written("1-1", "1-2", "1-3")
+    follower = log.follow()
+    follower.start(START)
+    assert ids(await take(follower, 3)) == ["1-1", "1-2", "1-3"]
+    log.entries[1:] = []
+    log.generation = 2
+    follower.received(log.write("2-0"))
+    follower.received(log.write("2-2", b"another"))
+    with pytest.raises(PositionGone):
+        await anext(follower)
+
+
+async def test_a_seq_that_is_used_again_is_seen_after_an_interruption_too() -> None:
+    log = written("1-1", "1-2", "1-3")
+    follower = log.follow()
+    follower.start(START)
+    await take(follower, 3)
+    log.entries[1:] = []
+    log.generation = 2
+    for seq in range(2, 6):
+        log.write(f"2-{seq}", b"another")
+    follower.resumed()
+    with pytest.raises(PositionGone):
+        await anext(follower)
+
+
+async def test_a_claim_that_goes_on_where_the_last_one_ended_uses_nothing_again() -> None:
+    log = written("1-1", "1-2")
+    follower = log.follow()
+    follower.start(START)
+    await take(follower, 2)
+    log.generation = 2
+    follower.received(log.write("2-0"))
+    follower.received(log.write("2-3"))
+    follower.resumed()
+    assert ids(await take(follower, 1)) == ["2-3"]

@@ -125,6 +125,8 @@ def compare_bodies(verdict: Verdict, ref: SessionRef, output: Sequence[Entry], h
     for one in heard:
         if one.seq is None:
             continue
+        if verdict.told is not None and verdict.told.startswith("session.resync_required"):
+            continue  # the client was told not to go on from what it has
         if one.seq not in texts and verdict.told is not None and one.seq > len(texts):
             continue  # the store lost its end, nobody could heal it, and the client was told that
         if one.seq not in texts:
