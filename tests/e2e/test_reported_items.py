@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import re
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -293,3 +295,13 @@ async def frame_of(reader: asyncio.StreamReader) -> Wire:
         size = int.from_bytes(await reader.readexactly(2 if size == 126 else 8), "big")
     frame: Wire = json.loads(await reader.readexactly(size))
     return frame
+
+
+# -- nothing is left out ---------------------------------------------------------------------------------------------
+
+
+def test_every_case_from_1_to_43_has_a_test():
+    modules = Path(__file__).parent.glob("test_reported_*.py")
+    told = [re.findall(r"^async def test_\w+\([^#]*# (V.*)$", module.read_text(), re.MULTILINE) for module in modules]
+    numbers = {int(number) for cases in told for case in cases for number in re.findall(r"V(\d+)", case)}
+    assert numbers >= set(range(1, 44))
