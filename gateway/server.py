@@ -16,8 +16,9 @@ from .liveness import LivelySocket
 from .service import Service
 from .settings import Settings
 
-TRANSPORT_MAX_BYTES = 16 * 1024 * 1024
-"""A larger WebSocket message ends the connection with 1009; the limit on events lies below and is friendlier."""
+TRANSPORT_MAX_BYTES = 32 * 1024 * 1024
+"""A larger WebSocket message ends the connection with 1009. The limit on events is half of it, so that an event which
+is too large is read and refused by name."""
 ABANDON_S = 5
 """How long a stopping server waits for sockets that are closed already to be done."""
 

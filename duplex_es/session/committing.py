@@ -32,6 +32,9 @@ MAX_PENDING_COMMITS = 4
 
 Commit = CommitInput | CommitTurn
 
+STOCK_LEAST_MS = 100
+"""Stock clients are refused a commit of less: they know the rule, and take the error for what it is."""
+
 
 def next_item_id(session: Session) -> str:
     """The id of the next item that is not an answer; counted, never drawn."""
@@ -61,6 +64,9 @@ def decide_commit(session: Session, command: Commit, now_ms: int) -> tuple[Fact,
         return (CommitRepeated(item_id=heard.model_item_id),)
     if not heard.has_audio and not heard.text and isinstance(command, CommitInput):
         return refuse(command, "input_audio_buffer_empty", "There is no audio to commit; append some first.")
+    if session.asks_for_answers and heard.buffered_ms < STOCK_LEAST_MS and not heard.text:
+        message = f"The buffer holds {heard.buffered_ms} ms of audio; commit at least {STOCK_LEAST_MS} ms."
+        return refuse(command, "input_audio_buffer_empty", message)
     is_item = heard.has_speech or heard.item_id is not None or bool(heard.text)
     if not is_item and not (command.is_speech is True and heard.has_audio):
         return _silence(session)

@@ -97,6 +97,11 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     text: str = ""
     start_ms: int | None = None
 
+    @property
+    def buffered_ms(self) -> int:
+        """How much caller audio no turn holds yet."""
+        return self.clock.ms - self.since_ms
+
     def emptied(self, model_item_id: str | None = None, *, sealed: bool = False) -> Input:
         """The input from now on, with nothing in it."""
         return Input(clock=self.clock, since_ms=self.clock.ms, model_item_id=model_item_id, sealed=sealed)

@@ -21,7 +21,7 @@ def test_the_configuration_is_the_measured_one() -> None:
     config = server_config(Service(settings_of(), MemoryLog()))
     assert (config.ws, config.loop) == (LivelySocket, "uvloop")
     assert not config.ws_per_message_deflate
-    assert config.ws_max_size == 16 * 1024 * 1024
+    assert config.ws_max_size == 32 * 1024 * 1024
     assert (config.ws_ping_interval, config.ws_ping_timeout) == (10.0, 18.0)
 
 

@@ -17,6 +17,7 @@ from duplex_es.protocol import (
     CommitTurn,
     CreateResponse,
     DeleteItem,
+    SocketAttached,
     Usage,
     frames,
 )
@@ -314,3 +315,20 @@ def test_where_the_server_ends_turns_the_client_may_not() -> None:
     for commit in (CommitInput(event_id="e"), CommitTurn(event_id="e")):
         chat(turn_detection=VAD).given(begin).when(commit).refuses("server_vad_manual_commit_unsupported")
     native(turn_detection=VAD).given(begin).when(CommitInput()).then(SpeechStopped, InputCommitted)
+
+
+@pytest.mark.parametrize(("dialect", "least_ms"), [("ga", 100), ("beta", 100), ("duplex", 1)])
+def test_a_stock_client_is_refused_a_commit_of_less_than_a_tenth_of_a_second(dialect: str, least_ms: int) -> None:
+    scenario = patient().given(SocketAttached(generation=1, gateway="g", dialect=dialect))
+    commit = CommitInput(is_speech=True)
+
+    if least_ms > 1:
+        scenario.given(append(least_ms - 1)).when(commit).refuses("input_audio_buffer_empty")
+    assert "input_audio_buffer.committed" in names(scenario.given(append(least_ms)).when(commit))
+
+
+def test_audio_before_the_last_clear_does_not_count_towards_a_commit() -> None:
+    stock = SocketAttached(generation=1, gateway="g", dialect="ga")
+    scenario = patient().given(stock, append(400), ClearInput(), append(50))
+
+    scenario.when(CommitInput(is_speech=True)).refuses("input_audio_buffer_empty")

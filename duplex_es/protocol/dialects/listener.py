@@ -1,7 +1,8 @@
-"""What one socket hears, frame after frame, and the one thing that has to be remembered for it.
+"""What one socket hears, frame after frame, and the two things that have to be remembered for it.
 
 In the published stream a function call is a response of its own, which may come while an answer is being spoken.
-Stock clients know one response at a time: a call inside an answer is one more output of that answer.
+Stock clients know one response at a time: a call inside an answer is one more output of that answer. And they hear of
+speech only while a detector of theirs is on, not when they make the turns themselves.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from msgspec import structs
 
 from ..frames import (
     Frame,
+    InputAudioBufferSpeechStarted,
+    InputAudioBufferSpeechStopped,
     RateLimitsUpdated,
     ResponseCreated,
     ResponseDone,
@@ -17,9 +20,12 @@ from ..frames import (
     ResponseFunctionCallArgumentsDone,
     ResponseOutputItemAdded,
     ResponseOutputItemDone,
+    SessionCreated,
+    SessionUpdated,
 )
 from ..objects import Item, ResponseObject, given
 from .names import STOCK
+from .turn_taking import shown_turn_taking
 from .wire import render
 
 _OutputFrame = (
@@ -40,10 +46,17 @@ class Listener:
     def __init__(self, dialect: str) -> None:
         self.dialect = dialect
         self._answers = OneAtATime() if dialect in STOCK else None
+        self._makes_turns = False
 
     def hear(self, frame: Frame, *, event_id: str, seq: int | None = None) -> list[str]:
         """The texts the socket is sent for ``frame``; see ``render``."""
-        told = frame if self._answers is None else self._answers.take(frame)
+        if self._answers is None:
+            return render(frame, self.dialect, event_id=event_id, seq=seq)
+        if isinstance(frame, SessionCreated | SessionUpdated):
+            self._makes_turns = shown_turn_taking(frame.session) is None
+        if self._makes_turns and isinstance(frame, InputAudioBufferSpeechStarted | InputAudioBufferSpeechStopped):
+            return []
+        told = self._answers.take(frame)
         return [] if told is None else render(told, self.dialect, event_id=event_id, seq=seq)
 
 

@@ -125,3 +125,25 @@ def test_a_response_is_known_by_either_of_its_ids() -> None:
     assert answers.take(frames.ResponseDone(response_id="inner", response=ResponseObject())) is None
     done = frames.ResponseDone(response_id="outer", response=ResponseObject())
     assert answers.take(done) is done
+
+
+@pytest.mark.parametrize(
+    ("dialect", "detection", "is_told"),
+    [
+        (GA, None, False),
+        (GA, {"type": "server_vad"}, True),
+        (DUPLEX, None, True),
+    ],
+)
+def test_a_client_that_makes_the_turns_itself_hears_of_no_speech(
+    dialect: str, detection: dict[str, object] | None, is_told: bool
+) -> None:
+    session: dict[str, object] = {"id": "s1", "turn_detection": detection, "extra_body": {"auto_response": False}}
+    stream: list[Frame] = [
+        frames.SessionUpdated(session=session),
+        frames.InputAudioBufferSpeechStarted(audio_start_ms=0, item_id="item_1"),
+        frames.InputAudioBufferSpeechStopped(audio_end_ms=400, item_id="item_1"),
+    ]
+
+    kinds = [event["type"] for event in heard(stream, dialect)][1:]
+    assert bool(kinds) == is_told
