@@ -123,7 +123,9 @@ def decide_audio(session: Session, signal: ModelProducedAudio | SpeechReady, now
     if "audio" not in modalities:
         return (*shown, TextProduced(response_id=response_id, text=signal.text)) if signal.text else ()
     if isinstance(signal, SpeechReady):
-        if not signal.audio and not signal.text and not signal.samples:
+        # The rest of a converter may stand for no sample of the model's, but only after some that it did stand for.
+        sounded = signal.samples > 0 or (session.response is not None and session.response.samples > 0)
+        if not signal.text and not (sounded and (signal.audio or signal.samples)):
             return ()
         produced = AudioProduced(
             response_id=response_id,
@@ -134,10 +136,10 @@ def decide_audio(session: Session, signal: ModelProducedAudio | SpeechReady, now
             sent_rate_hz=signal.rate_hz,
         )
         return *shown, produced
-    if not signal.pcm and not signal.text:
+    samples = len(signal.pcm) // 2
+    if not samples and not signal.text:
         return ()
     rate_hz = session.info.output_rate_hz if signal.rate_hz is None else signal.rate_hz
-    samples = len(signal.pcm) // 2
     return *shown, AudioProduced(response_id=response_id, samples=samples, rate_hz=rate_hz, text=signal.text)
 
 

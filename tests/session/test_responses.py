@@ -244,6 +244,20 @@ def test_sound_in_the_clients_own_format_is_sent_as_it_is_and_counted_as_the_mod
     scenario.when(nothing).then()
 
 
+def test_sound_shorter_than_a_millisecond_has_its_end_too() -> None:
+    click = ModelProducedAudio(epoch=0, turn=0, pcm=b"\x01\x02" * 3)
+    scenario = patient().given(spoke(), click).when(finished())
+    assert "response.output_audio.done" in names(scenario)
+
+
+def test_a_converters_rest_alone_begins_no_answer() -> None:
+    rest = SpeechReady(
+        epoch=0, turn=0, samples=0, model_rate_hz=HZ, audio=b"\x7f" * 9, format="g711_ulaw", rate_hz=8_000
+    )
+    patient().given(spoke()).when(rest).then()
+    patient().given(spoke()).when(ModelProducedAudio(epoch=0, turn=0, pcm=b"\x01")).then()
+
+
 def test_what_a_models_server_says_beside_its_answer_is_passed_on() -> None:
     passed = ModelPassedOn(epoch=0, turn=0, message={"object": "x"})
     scenario = patient().when(passed).then(MessagePassedOn(message={"object": "x"}))

@@ -163,7 +163,7 @@ def _parts_done(after: Session, live: Response, item: Item) -> list[Frame]:
     made: list[Frame] = []
     if "audio" in live.parts:
         at = {**place, "content_index": _numbered(live, "audio")}
-        if item.ledger.generated_ms or item.transcript:
+        if live.samples or item.transcript:
             made.append(frames.ResponseOutputAudioDone(**at))
         if item.transcript:
             made.append(frames.ResponseOutputAudioTranscriptDone(**at, transcript=item.transcript))
