@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec import UNSET
 
-from duplex_es.model import ModelInfo, ResetInput, Signal
+from duplex_es.model import ModelInfo, ModelProducedAudio, ResetInput, Signal
 from duplex_es.protocol import (
     AppendAudio,
     ClearInput,
@@ -25,6 +25,7 @@ from duplex_es.session.sound import appended_sound
 from duplex_es.session.state import Session, Settings
 
 from .detector import Detector, Detectors, Found
+from .echo_guard import EchoGuard
 from .listener import Heard, hear, loudness
 from .voice import Voice
 
@@ -53,6 +54,7 @@ class Intake:
         self._detectors = detectors
         self._detector: Detector | None = None
         self._voice = Voice(info.output_rate_hz)
+        self._echo = EchoGuard()
 
     async def take(self, session: Session, said: Input) -> list[Part]:
         """``said`` in the parts to decide on one after the other, all as one; none if there is nothing to decide yet.
@@ -66,6 +68,8 @@ class Intake:
         if isinstance(said, CreateItem):
             return [Part(said, parts=_spoken_parts(session.settings, said))]
         if isinstance(said, Signal):
+            if isinstance(said, ModelProducedAudio) and _guards(session):
+                self._echo.spoke(said.pcm, said.rate_hz or self._info.output_rate_hz)
             return [Part(heard) for heard in self._voice.take(session, said)]
         return [Part(said)]
 
@@ -91,6 +95,8 @@ class Intake:
             return [Part(AudioArrived(command=command))]
         if (refusal := self._too_long(command, heard)) is not None:
             return [Part(refusal)]
+        if _guards(session):
+            heard = self._echo.without_echo(heard)
         detector = self._detector_of(session)
         if detector is None:
             return [Part(AudioArrived(command=command, rms=heard.rms), heard)]
@@ -137,6 +143,11 @@ class Intake:
             message = f"turn_detection: the voice detector cannot be loaded ({error}); the settings stay as they were."
             return _refusal("server_vad_initialization_failed", message, "turn_detection", command)
         return command
+
+
+def _guards(session: Session) -> bool:
+    """Whether the client wants its own echo told from a caller's voice; only a literal ``true`` is a yes."""
+    return session.settings.extra_body.get("echo_guard") is True
 
 
 def _refusal(code: str, message: str, param: str, command: AppendAudio | UpdateSession) -> RefuseCommand:
