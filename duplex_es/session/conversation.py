@@ -5,7 +5,7 @@ Source: docs/reference/realtime-api.md, "Conversation items".
 
 from __future__ import annotations
 
-from ..protocol import CreateItem, DeleteItem, RetrieveItem, given
+from ..protocol import CreateItem, DeleteItem, RetrieveItem, given, wire_name
 from ..protocol import Item as WireItem
 from .calls import refused_output
 from .committing import next_item_id
@@ -116,7 +116,9 @@ def _find(session: Session, command: RetrieveItem | DeleteItem) -> Item | tuple[
         return refuse(command, "missing_item_id", "item_id is missing; name the item.", "item_id")
     item = session.item(command.item_id)
     if item is None:
-        return refuse(command, "item_not_found", f"There is no item {command.item_id!r}.", "item_id")
+        # Stock clients are told by the command's name which of their codes this is.
+        message = f"{wire_name(command)}: There is no item {command.item_id!r}."
+        return refuse(command, "item_not_found", message, "item_id")
     return item
 
 

@@ -5,7 +5,7 @@ Source: docs/reference/realtime-api.md, "Playback".
 
 from __future__ import annotations
 
-from ..protocol import AcknowledgePlayback, PlaybackLedger, TruncateItem
+from ..protocol import AcknowledgePlayback, PlaybackLedger, TruncateItem, wire_name
 from .effects import Effect
 from .events import Fact, ItemTruncated, PlaybackAcknowledged
 from .refusals import refuse
@@ -169,7 +169,8 @@ def decide_truncate(session: Session, command: TruncateItem, now_ms: int) -> tup
         return refuse(command, "bad_event", "audio_end_ms must be a number of milliseconds, 0 or more.", "audio_end_ms")
     item = session.item(command.item_id)
     if item is None:
-        return refuse(command, "item_not_found", f"There is no item {command.item_id!r}.", "item_id")
+        message = f"{wire_name(command)}: There is no item {command.item_id!r}."
+        return refuse(command, "item_not_found", message, "item_id")
     if item.response_id is None or item.type != "message" or item.part == "text":
         return refuse(command, "bad_event", "Only spoken assistant items can be truncated.", "item_id")
     if end_ms < 0:

@@ -8,6 +8,7 @@ import pytest
 
 from duplex_es.model import ModelCalledFunction, ModelHeardTurn, ToolOutput
 from duplex_es.protocol import (
+    Command,
     CommitInput,
     ContentPart,
     CreateItem,
@@ -16,7 +17,9 @@ from duplex_es.protocol import (
     Item,
     RetrieveItem,
     SocketAttached,
+    TruncateItem,
     frames,
+    wire_name,
 )
 from duplex_es.session.effects import AskModel
 from duplex_es.session.events import ItemCreated, ItemDeleted, ItemRetrieved
@@ -219,3 +222,13 @@ def test_the_transcript_of_a_deleted_item_is_dropped() -> None:
 def test_a_request_no_longer_waits_for_a_turn_that_was_deleted() -> None:
     scenario = eager(extra_body={"auto_response": False}).given(typed("hi"), append(), CommitInput(), CreateResponse())
     scenario.when(DeleteItem(item_id=item_id(2))).asks_for(AskModel)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [RetrieveItem(item_id="nope"), DeleteItem(item_id="nope"), TruncateItem(item_id="nope", audio_end_ms=0)],
+    ids=wire_name,
+)
+def test_an_unknown_item_is_refused_under_the_commands_name(command: Command) -> None:
+    scenario = patient().when(command).refuses("item_not_found", param="item_id")
+    assert scenario.frames[0].error.message.startswith(f"{wire_name(command)}: ")

@@ -22,6 +22,6 @@ class ServerEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
     server_event_seq: int | UnsetType = UNSET
 
 
-def wire_name(frame: ServerEvent | type[ServerEvent]) -> str:
-    """The ``type`` a frame, or a class of frames, has on the wire."""
-    return str(frame.__struct_config__.tag)
+def wire_name(said: msgspec.Struct | type[msgspec.Struct]) -> str:
+    """The ``type`` a frame or a command, or a class of them, has on the wire."""
+    return str(said.__struct_config__.tag)
