@@ -83,8 +83,9 @@ chaos-short: $(STAMP) ## one round of each quick row, under three minutes
 	$(BIN)/python -m tests.chaos.run --rounds 1 --seed $(SEED) --short --out out/chaos/short.json
 
 .PHONY: soak
-soak: $(STAMP) ## the property tests with many more programs
-	HYPOTHESIS_PROFILE=soak $(PYTEST) -m unit -k "propert or program" --timeout 3600
+soak: $(STAMP) ## 50,000 whole sessions of random commands, signals and faults, and other long property tests
+	HYPOTHESIS_PROFILE=soak $(PYTEST) tests/session/test_programs.py tests/session/test_epochs.py \
+	    --timeout 3600 -n $(JOBS)
 
 .PHONY: docs
 docs: $(STAMP) ## write the generated tables of docs/reference anew

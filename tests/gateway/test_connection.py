@@ -13,6 +13,7 @@ from duplex_es.protocol import SessionClosed, SessionExpired, SocketDetached
 from gateway import endings
 from gateway.connection import _race
 from gateway.endings import Ending
+from gateway.server import TRANSPORT_MAX_BYTES
 from tests.gateway.stage import FakeWorker, Gateway, error_frame, inputs_of, joined, running, types, until
 
 pytestmark = pytest.mark.e2e
@@ -162,7 +163,7 @@ async def test_a_frame_above_the_transport_limit_closes_1009(gateway: Gateway, w
     async with joined(gateway.url()) as client:
         await client.open(session_id="mine")
         with contextlib.suppress(Exception):
-            await client.socket.send("x" * (16 * 1024 * 1024 + 1))
+            await client.socket.send("x" * (TRANSPORT_MAX_BYTES + 1))
         assert (await client.closed())[0] == 1009
         await until(lambda: types(worker.heard["mine"])[-1] == "SocketDetached")
 
