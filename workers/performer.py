@@ -19,7 +19,7 @@ from duplex_es.model import (
 )
 from duplex_es.protocol import RefuseCommand
 from duplex_es.protocol.records import OpeningAnswer, pack_opening
-from duplex_es.session.effects import AcknowledgeLog, AnswerOpening, AskModel, Effect, EndSession, FeedAppended
+from duplex_es.session.effects import AnswerOpening, AskModel, Effect, EndSession, FeedAppended
 from duplex_es.session.projection.session_object import session_object
 from duplex_es.session.state import Session, replace
 
@@ -79,8 +79,6 @@ class Performer:
                     await self._mind.perform(request)
             case AnswerOpening(refusal=refusal):
                 await self.answer_opening(session, journal, refusal)
-            case AcknowledgeLog():
-                pass  # The attached gateway moves the boundary; the session only notes it.
             case EndSession(reason=reason):
                 await self.close_model()
                 await self._log.close(self._claim, reason)

@@ -33,16 +33,10 @@ class AnswerOpening(msgspec.Struct, frozen=True, kw_only=True):
     refusal: RefuseCommand | None = None
 
 
-class AcknowledgeLog(msgspec.Struct, frozen=True):
-    """The client holds every frame up to ``seq``."""
-
-    seq: int
-
-
 class EndSession(msgspec.Struct, frozen=True):
     """Close the model and end the session in the log."""
 
     reason: str
 
 
-Effect = AskModel | FeedAppended | AnswerOpening | AcknowledgeLog | EndSession
+Effect = AskModel | FeedAppended | AnswerOpening | EndSession

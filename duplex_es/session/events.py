@@ -63,12 +63,6 @@ class HeartbeatAnswered(Fact, frozen=True, kw_only=True):
     """A heartbeat came and was answered."""
 
 
-class EventsAcknowledged(Fact, frozen=True, kw_only=True):
-    """The client holds every frame up to ``seq``."""
-
-    seq: int
-
-
 class CommandRejected(Fact, frozen=True, kw_only=True):
     """A command changed nothing; the client is told why. ``event_id`` is the client's own."""
 

@@ -18,10 +18,9 @@ from ..protocol import (
     UpdateSession,
 )
 from .configuring import model_settings, opening_settings, reconfigure_model, updated_settings
-from .effects import AcknowledgeLog, AnswerOpening, AskModel, Effect, EndSession
+from .effects import AnswerOpening, AskModel, Effect, EndSession
 from .events import (
     CommandRejected,
-    EventsAcknowledged,
     ExpiryAnnounced,
     Fact,
     HeartbeatAnswered,
@@ -262,8 +261,6 @@ def apply(session: Session, fact: Fact) -> tuple[Session, tuple[Effect, ...]]:
         case SocketChanged(generation=generation, attached=attached, dialect=dialect):
             generation = max(generation, session.generation)
             return replace(session, generation=generation, attached=attached, dialect=dialect), ()
-        case EventsAcknowledged(seq=seq):
-            return session, (AcknowledgeLog(seq),)
         case SessionClosed(reason=reason) | SessionExpired(reason=reason):
             return replace(session, state="closed", response=None), (EndSession(reason),)
         case WorkerChanged():

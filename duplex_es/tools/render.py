@@ -35,7 +35,7 @@ ANSWERING = {
     "response.output_text.delta": "text",
 }
 # Facts that only count what went by.
-QUIET_FACTS = {"AudioAppended", "AudioProduced", "TextProduced", "HeartbeatAnswered", "EventsAcknowledged"}
+QUIET_FACTS = {"AudioAppended", "AudioProduced", "TextProduced", "HeartbeatAnswered"}
 LONG_ID = re.compile(r"(?<![0-9a-f])([0-9a-f]{8})[0-9a-f]{24}(?![0-9a-f])")
 
 

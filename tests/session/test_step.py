@@ -125,7 +125,6 @@ def test_facts_without_frames_are_known_ones() -> None:
     assert silent == {
         "SessionRefused",
         "SocketChanged",
-        "EventsAcknowledged",
         "AudioAppended",
         "TextAppended",
         "TurnPromoted",

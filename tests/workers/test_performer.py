@@ -19,7 +19,7 @@ from duplex_es.model import (
 )
 from duplex_es.protocol import RefuseCommand
 from duplex_es.protocol.records import unpack_opening
-from duplex_es.session.effects import AcknowledgeLog, AnswerOpening, AskModel, Effect, EndSession, FeedAppended
+from duplex_es.session.effects import AnswerOpening, AskModel, Effect, EndSession, FeedAppended
 from duplex_es.session.state import Clock, Input, Session, Settings
 from tests.support.calls import Caller, SpiedModel
 from workers.detector import Detectors
@@ -175,11 +175,3 @@ async def test_a_model_that_fails_to_close_is_logged_and_left_alone(caplog: pyte
     scene.model.breaks_at = CloseModel
     await scene.performer.close_model()
     assert "the model broke" in caplog.text
-
-
-async def test_an_acknowledgement_is_the_gateways_business() -> None:
-    scene = await Scene.new()
-    before = await scene.log.head("call")
-    await scene.perform(AcknowledgeLog(7))
-    assert await scene.log.head("call") == before
-    assert scene.model.asked == []
