@@ -200,14 +200,25 @@ class SessionLog(Protocol):
         """
 
     async def attach(
-        self, ref: SessionRef, *, presented_digest: bytes, next_digest: bytes, gateway: str, record: bytes
+        self,
+        ref: SessionRef,
+        *,
+        presented_digest: bytes,
+        next_digest: bytes,
+        gateway: str,
+        record: bytes,
+        after_seq: int | None = None,
     ) -> tuple[Attachment, Head]:
         """Take the session over on this gateway: compare and rotate the token, raise the generation, tell the others.
+
+        ``after_seq`` is the last frame that the client has; with it, all frames after it must be there to be read.
 
         ``record`` becomes input entry ``<generation>-0``; followers of ``output`` get ``AttachmentRaised``. The
         presented digest stays acceptable once more while nothing is attached, until ``confirm``. Of two racing calls
         exactly one wins; the same call again (same digests and gateway) gets the same answer until ``confirm``.
-        Raises: SessionUnknown (also when closed), IncarnationMismatch, TokenRefused; none changes anything.
+        Raises, in this order: SessionUnknown (also when closed), IncarnationMismatch, TokenRefused, PositionGone when
+        frames after ``after_seq`` were trimmed, acknowledged, or lost by the store and numbered again, PositionAhead
+        when ``after_seq`` is above the last frame. None changes anything.
         """
 
     async def confirm(self, attachment: Attachment) -> None:
@@ -241,16 +252,31 @@ class SessionLog(Protocol):
     async def checkpoint(self, claim: Claim, checkpoint: bytes, *, opening: bytes | None = None) -> None:
         """Keep ``checkpoint`` (replaces the last one); with ``opening`` also publish the answer to the opening."""
 
+    async def snapshot(self, claim: Claim, seq: int, snapshot: bytes) -> None:
+        """Keep ``snapshot``, the packed state after ``seq``, and the one before it. A lower seq changes nothing."""
+
     async def acknowledge(self, attachment: Attachment, seq: int) -> None:
         """Raise the acknowledged seq to ``seq``; lower values change nothing."""
 
     async def trim_audio(self, claim: Claim, *, input_before: EntryId, output_before: int) -> None:
         """Drop stored audio below these positions, exactly; the readable history stays."""
 
+    async def trim_history(self, claim: Claim, *, input_before: EntryId, output_before: int) -> None:
+        """Drop records below these positions, exactly, and their audio; ``first_seq`` rises to ``output_before``.
+
+        A repeat, and a position that was passed already, changes nothing. Drop nothing that no snapshot stands in for.
+        """
+
     async def close(self, claim: Claim, reason: str) -> None:
         """End the session for good: no attach, claim or append succeeds any more, keys expire after the retention time.
 
         Whatever comes later finds ``SessionUnknown``; reading still works until then. A repeat changes nothing.
+        """
+
+    async def expire_unclaimed(self, older_than_s: float) -> list[SessionRef]:
+        """Close every session that nobody claimed for this long while nothing was attached; return those it closed.
+
+        Their reason is ``unclaimed``. Shared work: any process may ask at any time, each session is closed by one.
         """
 
     # -- the hot path ----------------------------------------------------------------------------------------------
@@ -266,6 +292,13 @@ class SessionLog(Protocol):
     async def append_output(self, claim: Claim, first_seq: int, records: Sequence[Record]) -> None:
         """Append ``records`` as entries ``<fence>-<first_seq>`` and up; same promise as ``append_input``."""
 
+    async def persisted(self, ref: SessionRef) -> None:
+        """Return when all that this process has written to or read from this log so far would survive a lost node.
+
+        What that takes is the durability level of the settings; with ``memory`` it returns at once. Calls share one
+        question to the store. Raises: LogUnavailable when the store does not confirm it in time.
+        """
+
     # -- reading ---------------------------------------------------------------------------------------------------
 
     async def head(self, session_id: str) -> Head:
@@ -278,6 +311,9 @@ class SessionLog(Protocol):
 
         Raises: PositionGone when the entry after ``after_seq`` was trimmed, SessionUnknown.
         """
+
+    async def read_snapshot(self, ref: SessionRef) -> tuple[int, bytes] | None:
+        """The newest snapshot and its seq, or ``None``. Raises: SessionUnknown."""
 
     async def read_input(self, ref: SessionRef, after: EntryId, *, limit: int = 500, audio: bool = True) -> list[Entry]:
         """Entries with id above ``after``, ascending, attachment records included. Raises: SessionUnknown."""

@@ -7,6 +7,7 @@ LogError
 ├── TokenRefused         the presented resume token is not the current one
 ├── IncarnationMismatch  the session was opened again since
 ├── PositionGone         the asked position was trimmed away; carries the first one left
+├── PositionAhead        the asked position was never written, as far as the store knows; carries the last one
 ├── TailLost             the log ends before what it had acknowledged; carries the head
 ├── ConfigurationError   the store is reached but not fit: version, eviction policy, permissions
 └── LogUnavailable       the store cannot be reached; the only one worth retrying
@@ -45,6 +46,14 @@ class PositionGone(LogError):
     def __init__(self, first_available: int) -> None:
         super().__init__(f"trimmed up to seq {first_available - 1}")
         self.first_available = first_available
+
+
+class PositionAhead(LogError):
+    """What the caller says it has is above the last seq that the store knows, ``last``."""
+
+    def __init__(self, last: int) -> None:
+        super().__init__(f"the log ends at seq {last}")
+        self.last = last
 
 
 class TailLost(LogError):
