@@ -25,12 +25,14 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 import client_table
+import msgspec
 import wire_catalogue
 from wire_catalogue import table
 
 from duplex_es.protocol.commands import ALIASES, COMMANDS
 from duplex_es.protocol.errors import ERRORS, EXTENSION_CODES
 from duplex_es.protocol.frames import FRAMES
+from duplex_es.tools.bench.report import BenchReport
 from duplex_es.tools.cli import build_parser
 from gateway.settings import settings_table as gateway_settings
 from workers.settings import settings_table as worker_settings
@@ -141,6 +143,15 @@ TABLES: dict[str, Callable[[], str]] = {
 }
 
 
+def bench_schema() -> str:
+    """The JSON schema of what ``duplex-es bench`` reports."""
+    return msgspec.json.format(msgspec.json.encode(msgspec.json.schema(BenchReport)), indent=2).decode() + "\n"
+
+
+FILES: dict[Path, Callable[[], str]] = {DOCS / "reference/bench-report.schema.json": bench_schema}
+"""Files that are generated as a whole."""
+
+
 def regenerated(text: str) -> str:
     """A page with every generated block made anew. Raises: KeyError for a name that no table has."""
 
@@ -153,11 +164,12 @@ def regenerated(text: str) -> str:
 
 
 def stale_pages(*, writes: bool) -> list[Path]:
-    """The pages whose tables differ from the code; with ``writes`` they are mended."""
+    """The pages and files that differ from the code; with ``writes`` they are mended."""
     stale = []
-    for page in sorted(DOCS.rglob("*.md")):
-        text = page.read_text()
-        if (fresh := regenerated(text)) != text:
+    pages = {page: regenerated(page.read_text()) for page in sorted(DOCS.rglob("*.md"))}
+    pages |= {page: make() for page, make in FILES.items()}
+    for page, fresh in pages.items():
+        if not page.exists() or page.read_text() != fresh:
             stale.append(page)
             if writes:
                 page.write_text(fresh)

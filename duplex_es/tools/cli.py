@@ -10,6 +10,7 @@ from pathlib import Path
 
 from .. import __version__
 from . import demo, doctor, models, sessions, show, talk, up
+from .bench import command as bench
 from .errors import ToolError
 from .lifetime import INTERRUPTED, run_interruptible
 
@@ -35,6 +36,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_up(commands)
     _add_talk(commands)
     _add_demo(commands)
+    _add_bench(commands)
     _add_log(commands)
     _add_sessions(commands)
     _add_doctor(commands)
@@ -110,6 +112,31 @@ def _add_demo(commands: Commands[argparse.ArgumentParser]) -> None:
     leaf.add_argument("--model", default=DEFAULT_MODEL, help="the model to ask")
     leaf.add_argument("--redis-url", default=None, help="use this Redis or Valkey instead of an embedded one")
     leaf.add_argument("--timeout-s", type=float, default=30.0, help="seconds to wait for each answer")
+
+
+def _add_bench(commands: Commands[argparse.ArgumentParser]) -> None:
+    leaf = _leaf(commands, "bench", "many callers in real time against a running service, and what they experienced")
+    leaf.set_defaults(run=bench.run)
+    leaf.add_argument(
+        "url", nargs="*", default=[DEFAULT_URL], metavar="URL", help="gateways of one service; callers spread over them"
+    )
+    leaf.add_argument("--model", default=DEFAULT_MODEL, help="the model to call")
+    leaf.add_argument("--sessions", type=_positive, default=10, help="callers at the same time")
+    leaf.add_argument("--duration-s", type=float, default=30.0, help="how long they call, after the ramp")
+    leaf.add_argument("--ramp-s", type=float, default=2.0, help="the time over which they begin")
+    leaf.add_argument("--wav", type=Path, default=None, help="the question: 16-bit PCM; without it, babble")
+    leaf.add_argument("--question-ms", type=_positive, default=1_600, help="how long the babble is")
+    leaf.add_argument("--chunk-ms", type=_positive, default=80, help="sound in one append")
+    leaf.add_argument("--pause-ms", type=int, default=500, help="between an answer and the next question")
+    leaf.add_argument("--vad", action="store_true", help="let the server hear where a turn ends; no commits")
+    leaf.add_argument("--cut-every", type=int, default=0, metavar="N", help="cut each caller's N-th connection midway")
+    leaf.add_argument("--timeout-s", type=float, default=30.0, help="how long a question may stay unanswered")
+    leaf.add_argument("--extra-body", default=None, metavar="JSON", help="goes into every session as extra_body")
+    leaf.add_argument("--redis-url", default=None, help="the service's store: also read its timestamps (same machine)")
+    leaf.add_argument("--json", action="store_true", help="print the report as JSON instead of a table")
+    leaf.add_argument("--out", type=Path, default=None, metavar="FILE", help="also write the report as JSON")
+    leaf.add_argument("--plot", type=Path, default=None, metavar="FILE", help="draw it, for example to out.png")
+    leaf.add_argument("--quiet", action="store_true", help="no progress on stderr")
 
 
 def _add_log(commands: Commands[argparse.ArgumentParser]) -> None:

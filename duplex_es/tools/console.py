@@ -43,6 +43,13 @@ class Console:
         for text in table_lines(rows, width=width):
             self.line(text)
 
+    def columns(self, rows: Sequence[Sequence[str]]) -> None:
+        """Rows of numbers under a first row of names: the first column to the left, the others to the right."""
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))] if rows else []
+        for row in rows:
+            numbers = (f"{cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True))
+            self.line("  ".join([f"  {row[0]:<{widths[0]}}", *numbers]))
+
     def _painted(self, text: str, code: int) -> str:
         return f"\033[{code}m{text}\033[0m" if self._is_colourful else text
 

@@ -36,3 +36,9 @@ def test_each_process_keeps_its_own_colour() -> None:
     first, second, third = stream.getvalue().splitlines()
     assert first == third
     assert first.split("m")[0] != second.split("m")[0]
+
+
+def test_numbers_stand_under_each_other_at_the_right() -> None:
+    stream = io.StringIO()
+    Console(stream).columns([["name", "p50"], ["a longer name", "1.0"], ["b", "100.0"]])
+    assert stream.getvalue() == "  name             p50\n  a longer name    1.0\n  b              100.0\n"
