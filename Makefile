@@ -14,6 +14,7 @@ JOBS ?= 2
 SPEECH_TEST := tests/e2e/test_human_speech.py
 DEMO_OUT ?= out/demo
 ROUNDS ?= 3
+TOTAL ?= 500
 SEED ?= 1
 ROW ?=
 CLIENTS ?= .clients
@@ -76,11 +77,16 @@ speech: $(STAMP) ## sentences recorded by a person, through live sessions (needs
 
 .PHONY: chaos
 chaos: $(STAMP) ## kill, freeze and cut, then read the log: ROUNDS of each ROW (all), drawn from SEED
-	$(BIN)/python -m tests.chaos.run --rounds $(ROUNDS) --seed $(SEED) $(addprefix --row ,$(ROW)) --out out/chaos/table.json
+	$(BIN)/python -m tests.chaos.run --rounds $(ROUNDS) --seed $(SEED) $(addprefix --row ,$(ROW)) \
+	    --results out/chaos/rounds.jsonl
+
+.PHONY: chaos-long
+chaos-long: $(STAMP) ## TOTAL rounds in random order, drawn from SEED; when stopped, it goes on where it was
+	$(BIN)/python -m tests.chaos.run --rounds-total $(TOTAL) --seed $(SEED) --results out/chaos/long.jsonl --resume
 
 .PHONY: chaos-short
-chaos-short: $(STAMP) ## one round of each quick row, under three minutes
-	$(BIN)/python -m tests.chaos.run --rounds 1 --seed $(SEED) --short --out out/chaos/short.json
+chaos-short: $(STAMP) ## one round of each quick row, Sentinel and Cluster among them; under four minutes
+	$(BIN)/python -m tests.chaos.run --rounds 1 --seed $(SEED) --short --results out/chaos/short.jsonl
 
 .PHONY: soak
 soak: $(STAMP) ## 50,000 whole sessions of random commands, signals and faults, and other long property tests

@@ -30,6 +30,8 @@ from duplex_es.session.lifecycle import DISCONNECT_GRACE_MS, MAX_IDLE_S
 from gateway.settings import Settings as GatewaySettings
 from workers.models.scripted.profiles import PROFILES
 from workers.plugins import make_model
+from workers.retention import MIB, WINDOW_BYTES, WINDOW_MS
+from workers.settings import WorkerSettings
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "reference" / "realtime-api.md"
@@ -269,7 +271,7 @@ def objects_block() -> str:
 
 def limits_block() -> str:
     """Every number that a client can run into, from the code that enforces it."""
-    gateway, log = GatewaySettings(), LogSettings()
+    gateway, worker, log = GatewaySettings(), WorkerSettings(), LogSettings()
     rows: list[list[str]] = [
         ["the first event of a socket", f"{gateway.config_timeout_s:g} s", "`config_timeout`, the socket is closed"],
         [
@@ -297,9 +299,29 @@ def limits_block() -> str:
             f"{DISCONNECT_GRACE_MS / 1000:g} s",
             "the session ends, reason `disconnect_grace_expired`; a resume is too late",
         ],
+        [
+            "idleness of the session, heartbeats not counted as such",
+            f"{worker.idle_ttl_s:g} s",
+            "`session.expired`, reason `idle_ttl_expired`",
+        ],
+        [
+            "what a resume can ask for again",
+            f"frames of {WINDOW_MS // 1000} s, up to {WINDOW_BYTES // MIB} MiB; more if the log still has them",
+            "`session.resync_required`, reason `journal_gap`",
+        ],
         ["a gateway or worker that says nothing", f"{log.lease_s:g} s", "its sockets and sessions are taken from it"],
         ["the session log does not answer", f"{gateway.log_patience_s:g} s", "`log_unavailable`, close 1013"],
-        ["a gateway that stops", f"{gateway.drain_s:g} s", "`session.going_away`, then close 1012"],
+        [
+            "a gateway that stops, for an answer that is under way",
+            f"{gateway.drain_s:g} s",
+            "`session.going_away`, then close 1012",
+        ],
+        ["a client takes nothing of what it is sent", f"{gateway.stall_s:g} s", "close 1013; it can resume"],
+        [
+            "sessions opened and taken up at once, on one gateway",
+            f"{gateway.admit_at_once}, and {gateway.admit_waiting:,} waiting up to {gateway.admit_patience_s:g} s",
+            "`duplex_session_busy` with `retry_after_ms`, close 1013",
+        ],
         ["`ref_audio` in the echo of the settings", f"{session_config.REF_AUDIO_ECHO_CHARS:,} characters", "left out"],
     ]
     return table(["what", "limit", "beyond it"], rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from duplex_es.log.api import SessionLog
 from duplex_es.protocol import Plain, ProtocolError
 
+from .gate import again_ms
 from .query import Query
 
 
@@ -33,4 +34,5 @@ async def admit(log: SessionLog, model: str, param: str) -> None:
     if free > 0 and free - await log.waiting(model) > 0:
         return
     why = "all slots are taken" if cards else "no worker is running"
-    raise ProtocolError("duplex_session_busy", f"No free slot for {model!r}: {why} (max_sessions={slots}); retry soon.")
+    message = f"No free slot for {model!r}: {why} (max_sessions={slots}); retry soon."
+    raise ProtocolError("duplex_session_busy", message, retry_after_ms=again_ms())

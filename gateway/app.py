@@ -46,6 +46,12 @@ class Sockets:
         if ending is not None:
             await endings.conclude(peer, ending)
 
+    async def refuse(self, websocket: WebSocket) -> None:
+        """Say that there are no sockets here."""
+        message = f"No sockets at {websocket.url.path}; connect to /v1/realtime."
+        refusal = {"error": {"type": "invalid_request_error", "code": "not_found", "message": message, "param": None}}
+        await websocket.send_denial_response(JSONResponse(refusal, 404))
+
     async def _accepted(self, websocket: WebSocket) -> Peer | None:
         """The peer after its upgrade, ``None`` when the gateway takes no more."""
         if self._service.stopping:
@@ -73,7 +79,7 @@ class Sockets:
         if isinstance(wish, Ending):
             return wish
         if isinstance(wish, ResumeSession):
-            return await resume_session(service, peer, wish)
+            return await resume_session(service, peer, query, wish)
         return await open_session(service, peer, query, wish)
 
 
@@ -93,6 +99,7 @@ def create_app(service: Service) -> Starlette:
             Route("/v1/models", health.models),
             WebSocketRoute("/v1/realtime", sockets.serve),
             WebSocketRoute("/v1/duplex", sockets.serve),
+            WebSocketRoute("/{path:path}", sockets.refuse),
         ],
         lifespan=lifespan,
     )

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from typing import cast
 
+from duplex_es.log.errors import ConfigurationError
 from duplex_es.log.opening import open_log
+from duplex_es.log.settings import Durability, LogSettings
 
 from . import logs
 from .server import GatewayServer
@@ -22,8 +25,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     settings = read_settings(sys.argv[1:] if arguments is None else arguments, os.environ)
     logs.configure(settings.log_format, settings.log_level)
     try:
-        log = open_log(settings.redis_url)
-    except ValueError as error:
+        log = open_log(
+            settings.redis_url,
+            LogSettings(durability=cast(Durability, settings.durability), replicas=settings.replicas),
+        )
+    except (ValueError, ConfigurationError) as error:
         print(f"{PROGRAM}: --redis-url: {error}", file=sys.stderr)
         return 2
     GatewayServer(Service(settings, log)).run()

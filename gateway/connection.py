@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from duplex_es.log.api import Attachment, Follower
+from duplex_es.log.api import START, Attachment, EntryId, Follower
 from duplex_es.log.errors import Fenced, LogError, SessionUnknown
 from duplex_es.protocol import (
     ERRORS,
@@ -20,12 +20,14 @@ from duplex_es.protocol import (
     RefuseCommand,
     Said,
 )
-from duplex_es.protocol.dialects import NATIVE, STOCK
+from duplex_es.protocol.dialects import DUPLEX, NATIVE, STOCK
 
 from . import edge, endings
 from .acknowledging import Acknowledger
 from .downlink import Downlink, SocketLost
+from .durability import MEMORY, STRICT, DurableSeq, persisted
 from .endings import Ending
+from .heard import last_heard
 from .peer import Peer
 from .service import Service
 from .uplink import LAST_WORDS_S, Uplink
@@ -40,8 +42,10 @@ _log = logging.getLogger(__name__)
 class Connection:
     """Holds ``attachment`` for one peer, from the attach to the detach. Run it once.
 
-    ``token`` is the secret this socket's client resumes with; it leaves in the first frame and nowhere else.
-    ``after_seq`` is the last frame the client has, ``head_seq`` the last one there was at the attach.
+    ``token`` is the secret this socket's client resumes with; it leaves in frames of this socket and nowhere else.
+    ``after`` is the last frame the client has, ``head_seq`` the last one there was at the attach. ``arrived`` is called
+    once the socket is no more work than any other: opening has been asked for, or what was missed has been sent.
+    ``durable``: the client asks to be told how much would survive.
     """
 
     def __init__(
@@ -52,19 +56,24 @@ class Connection:
         follower: Follower,
         *,
         token: str,
-        after_seq: int = 0,
+        after: EntryId = START,
         head_seq: int = 0,
+        arrived: Callable[[], None] = lambda: None,
+        durable: bool = False,
     ) -> None:
         self._service = service
         self._peer = peer
         self._attachment = attachment
         self._token = token
         self._head_seq = head_seq
+        self._arrived = arrived
+        self._durability = service.settings.durability if durable and peer.dialect == DUPLEX else None
         self._welcomed = False
         self._fate: asyncio.Future[Ending | LogError] = asyncio.get_running_loop().create_future()
         self._farewells: set[asyncio.Task[bool]] = set()
         self._writer = InputWriter(service.log, attachment)
-        self._downlink = Downlink(peer, follower, attachment, after_seq)
+        keep = self._keep if service.settings.durability == STRICT else None
+        self._downlink = Downlink(peer, follower, attachment, after, keep)
         self._acknowledger = Acknowledger(service.log, attachment, self._known_seq)
         self._uplink = Uplink(
             peer,
@@ -104,8 +113,11 @@ class Connection:
         try:
             if inputs:
                 await self._writer.say(*inputs)
+                self._arrived()
             # The session's own ending goes before that of the socket when both come at once.
-            return await _race(speaking, self._guard(), self._uplink.run(), self._acknowledger.run())
+            return await _race(
+                speaking, self._guard(), self._uplink.run(), self._acknowledger.run(), self._follow_durability()
+            )
         except LogError as error:
             if not isinstance(error, Fenced):
                 _log.warning("session=%s %s: %s", self._attachment.ref.session_id, type(error).__name__, error)
@@ -134,22 +146,39 @@ class Connection:
         if isinstance(answer.error, RefuseCommand):
             return endings.refused(_as_error(answer.error))
         token = None if self._peer.dialect == NATIVE else self._token
-        return await self._speak(edge.created(_session_of(answer), self._attachment, token))
+        return await self._speak(edge.created(_session_of(answer), self._attachment, token, self._durability))
 
     async def _speak_again(self, session: Plain) -> Ending:
         if self._peer.dialect in STOCK:
             return await self._speak(edge.created(session, self._attachment, self._token))
-        return await self._speak(edge.resumed(self._attachment, self._token))
+        heard = await last_heard(self._service.log, self._attachment)
+        return await self._speak(edge.resumed(self._attachment, self._token, heard, self._durability))
 
     async def _speak(self, welcome: Frame) -> Ending:
         try:
             if not await self._peer.tell(welcome):
                 raise SocketLost
             self._welcomed = True
-            return await self._downlink.run()
+            return await self._downlink.run(self._head_seq, self._arrived)
         except SocketLost:
             # How the socket ended is the uplink's to tell, after what it has read before.
             return await asyncio.get_running_loop().create_future()
+
+    async def _keep(self) -> None:
+        """Return when what was read would survive, so that what cannot be taken back may be shown."""
+        service = self._service
+        await persisted(service.log, self._attachment.ref, service.settings.log_patience_s)
+
+    async def _follow_durability(self) -> None:
+        if self._durability not in (None, MEMORY):
+            sent = DurableSeq(self._service.log, self._attachment.ref, self._sent_seq, self._tell_durable)
+            await sent.run()
+
+    def _sent_seq(self) -> int:
+        return self._downlink.last_seq if self._welcomed else 0
+
+    async def _tell_durable(self, seq: int) -> bool:
+        return await self._peer.tell(edge.durable(self._attachment, seq))
 
     # -- up --------------------------------------------------------------------------------------------------------
 
@@ -163,10 +192,21 @@ class Connection:
 
     # -- from outside ----------------------------------------------------------------------------------------------
 
+    @property
+    def at_turn_end(self) -> bool:
+        """Whether closing this socket now would cut nothing off: it is open, and no answer is under way."""
+        return self._welcomed and not self._downlink.answering
+
+    def drop_if_stalled(self) -> None:
+        """End this connection if its client takes nothing any more; the log keeps what it has not heard."""
+        if self._peer.blocked_for_s() > self._service.settings.stall_s:
+            self._decide(endings.STALLED)
+
     def announce_departure(self, grace_ms: int) -> None:
-        """Tell the client that this socket will close in ``grace_ms``; waits for nothing."""
+        """Tell the client that this socket will close within ``grace_ms``; waits for nothing."""
         if self._welcomed:
-            task = asyncio.create_task(self._peer.tell(edge.going_away(self._attachment, grace_ms)))
+            token = self._token if self._peer.dialect == DUPLEX else None
+            task = asyncio.create_task(self._peer.tell(edge.going_away(self._attachment, grace_ms, token)))
             self._farewells.add(task)
             task.add_done_callback(self._farewells.discard)
 

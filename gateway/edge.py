@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from duplex_es.log.api import Attachment
 from duplex_es.protocol import (
     Plain,
     SessionCreated,
+    SessionDurable,
     SessionExpired,
     SessionGoingAway,
     SessionReplaced,
@@ -13,26 +16,36 @@ from duplex_es.protocol import (
     SessionResyncRequired,
 )
 
+from .heard import UNKNOWN, Heard
 
-def created(session: Plain, attachment: Attachment, token: str | None) -> SessionCreated:
+
+def created(session: Plain, attachment: Attachment, token: str | None, durability: str | None = None) -> SessionCreated:
     """``session.created``. What a resume needs is there only with a ``token``, and when the session can be resumed."""
+    level: dict[str, Any] = {} if durability is None else {"durability": durability}
     if token is None or not supports_resume(session):
-        return SessionCreated(session=session)
+        return SessionCreated(session=session, **level)
     return SessionCreated(
         session=session,
         incarnation=attachment.ref.incarnation,
         attachment_generation=attachment.generation,
         resume_token=token,
+        **level,
     )
 
 
-def resumed(attachment: Attachment, token: str) -> SessionResumed:
-    """``session.resumed``, with the token of the next resume."""
+def resumed(
+    attachment: Attachment, token: str, heard: Heard = UNKNOWN, durability: str | None = None
+) -> SessionResumed:
+    """``session.resumed``, with the token of the next resume and what is known of what the client said before."""
+    known: dict[str, Any] = {"last_client_event_id": heard.event_id} if heard.known else {}
+    level: dict[str, Any] = {} if durability is None else {"durability": durability}
     return SessionResumed(
         session_id=attachment.ref.session_id,
         incarnation=attachment.ref.incarnation,
         attachment_generation=attachment.generation,
         resume_token=token,
+        **known,
+        **level,
     )
 
 
@@ -48,14 +61,29 @@ def expired(attachment: Attachment, reason: str) -> SessionExpired:
     return SessionExpired(session_id=ref.session_id, incarnation=ref.incarnation, reason=reason)
 
 
-def resync(session_id: str) -> SessionResyncRequired:
+def resync(session_id: str, first_available: int | None = None) -> SessionResyncRequired:
     """``session.resync_required``: what the client asked for is not there without a gap."""
-    return SessionResyncRequired(session_id=session_id, reason="journal_gap")
+    if first_available is None:
+        return SessionResyncRequired(session_id=session_id, reason="journal_gap")
+    return SessionResyncRequired(session_id=session_id, reason="journal_gap", first_available=first_available)
 
 
-def going_away(attachment: Attachment, grace_ms: int) -> SessionGoingAway:
-    """``session.going_away``: this gateway stops, the session does not."""
-    return SessionGoingAway(session_id=attachment.ref.session_id, reason="gateway_stopping", grace_ms=grace_ms)
+def overflow(session_id: str, first_available: int) -> SessionResyncRequired:
+    """``session.resync_required`` for a client that was too far behind: it goes on at ``first_available``."""
+    return SessionResyncRequired(session_id=session_id, reason="journal_overflow", first_available=first_available)
+
+
+def going_away(attachment: Attachment, grace_ms: int, token: str | None = None) -> SessionGoingAway:
+    """``session.going_away``: this gateway stops, the session does not; ``token`` takes it up elsewhere."""
+    session_id, reason = attachment.ref.session_id, "gateway_stopping"
+    if token is None:
+        return SessionGoingAway(session_id=session_id, reason=reason, grace_ms=grace_ms)
+    return SessionGoingAway(session_id=session_id, reason=reason, grace_ms=grace_ms, resume_token=token)
+
+
+def durable(attachment: Attachment, seq: int) -> SessionDurable:
+    """``session.durable``: up to ``seq`` nothing is lost with one node."""
+    return SessionDurable(session_id=attachment.ref.session_id, durable_seq=seq)
 
 
 def supports_resume(session: Plain) -> bool:

@@ -49,6 +49,8 @@ CLOSED = Ending()
 """The session said ``session.closed``; nothing follows."""
 EXPIRED = Ending(reason="session_expired")
 """The session said ``session.expired``."""
+STALLED = Ending(LATER, "client_stalled", cause="client_stalled")
+"""The client takes nothing of what it is sent; it may resume when it does again."""
 STOPPING = Ending(RESTART, "gateway_stopping", cause="gateway_stopping", stock_code=LEAVING)
 """This gateway stops; the client may resume elsewhere."""
 
@@ -86,9 +88,9 @@ def gone_from_log(attachment: Attachment, reason: str) -> Ending:
 OUT_OF_STEP = ProtocolError("internal_error", "The session cannot be followed without a gap; start a new one.")
 
 
-def out_of_step(session_id: str, cause: str | None = None) -> Ending:
+def out_of_step(session_id: str, cause: str | None = None, first_available: int | None = None) -> Ending:
     """What the peer would hear next is not there; stock clients know no resync, only a failure."""
-    resync = edge.resync(session_id)
+    resync = edge.resync(session_id, first_available)
     return Ending(last=resync, cause=cause, stock_code=BROKEN, stock_last=Error.of(OUT_OF_STEP))
 
 
@@ -99,6 +101,11 @@ def binary_frame() -> Ending:
 
 
 LOG_UNAVAILABLE = ProtocolError("log_unavailable", "The session log does not answer; come back in a moment.")
+
+
+def crowded(error: ProtocolError, *, bound: bool) -> Ending:
+    """Too many come at once: this client may come again in ``retry_after_ms``. ``bound``: in the Realtime envelope."""
+    return Ending(LATER, error.code, Error.of(error) if bound else error)
 
 
 def unavailable() -> Ending:
@@ -124,7 +131,9 @@ def for_log_error(error: LogError, attachment: Attachment) -> Ending:
             return replaced(attachment)
         case SessionUnknown():
             return gone_from_log(attachment, "session_gone")
-        case PositionGone() | TailLost():
+        case PositionGone(first_available=first):
+            return out_of_step(attachment.ref.session_id, cause="journal_gap", first_available=first)
+        case TailLost():
             return out_of_step(attachment.ref.session_id, cause="journal_gap")
         case LogUnavailable():
             return unavailable()

@@ -11,6 +11,8 @@ from typing import Any
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
+UNREAD_BYTES = 64 * 1024
+"""What is held for a peer that does not read, besides the one frame that went beyond it."""
 SECOND_LOOK_S = 0.5
 """After a ping timed out: time to read what may already lie in the socket, because the loop itself was late."""
 
@@ -27,6 +29,17 @@ class LivelySocket(WebSocketsSansIOProtocol):
         """Note the sign of life."""
         self._heard_s = self.loop.time()
         super().data_received(data)
+
+    def connection_made(self, transport: Any) -> None:
+        """As uvicorn, but say how much is held for a peer that does not read."""
+        super().connection_made(transport)
+        transport.set_write_buffer_limits(high=UNREAD_BYTES)
+
+    def handle_ping(self) -> None:
+        """As uvicorn, but a peer that does not read gets no pong: it could have any number of them kept for it."""
+        pong = b"".join(self.conn.data_to_send())
+        if self.writable.is_set():
+            self.transport.write(pong)
 
     def keepalive_timeout(self) -> None:
         """The pong to the last ping is missing: decide whether the peer is."""
@@ -45,7 +58,9 @@ class LivelySocket(WebSocketsSansIOProtocol):
             self.transport.abort()
 
     async def send(self, message: Any) -> None:
-        """As uvicorn, but a close that the peer does not answer in time is cut off."""
+        """As uvicorn, but a close waits for nobody, and one that the peer does not answer in time is cut off."""
+        if message["type"] == "websocket.close":
+            self.writable.set()  # A few bytes more, and the last ones.
         await super().send(message)
         if message["type"] == "websocket.close" and self.close_timer is not None:
             self.close_timer.cancel()

@@ -12,6 +12,7 @@ from . import endings
 from .admission import admit, chosen_model
 from .connection import Connection
 from .endings import Ending
+from .gate import Ticket
 from .handshake import OpenWish
 from .peer import Peer
 from .query import Query
@@ -24,11 +25,23 @@ _log = logging.getLogger(__name__)
 
 async def open_session(service: Service, peer: Peer, query: Query, wish: OpenWish) -> Ending | None:
     """Open the session of ``wish`` and serve it to its end; an ``Ending`` is still to be told when it was refused."""
+    ticket = service.gate.ticket()
+    try:
+        if (gone := await peer.while_here(ticket.admitted())) is not None:
+            return endings.lost(gone)
+        return await _open(service, peer, query, wish, ticket)
+    except ProtocolError as crowded:
+        return endings.crowded(crowded.with_event_id(wish.event_id), bound=True)
+    finally:
+        ticket.release()
+
+
+async def _open(service: Service, peer: Peer, query: Query, wish: OpenWish, ticket: Ticket) -> Ending | None:
     model, param = chosen_model(wish.session, query, service.settings.default_model)
     session_id = wish.session_id or session_id_from(os.urandom(16))
     try:
         await admit(service.log, model, param)
-        await _create(service, peer, query, wish, session_id, model)
+        await _create(service, peer, query, wish, session_id, model, ticket)
     except ProtocolError as error:
         return endings.refused(error.with_event_id(wish.event_id))
     except SessionExists:
@@ -43,7 +56,9 @@ async def open_session(service: Service, peer: Peer, query: Query, wish: OpenWis
     return None
 
 
-async def _create(service: Service, peer: Peer, query: Query, wish: OpenWish, session_id: str, model: str) -> None:
+async def _create(
+    service: Service, peer: Peer, query: Query, wish: OpenWish, session_id: str, model: str, ticket: Ticket
+) -> None:
     log, settings = service.log, service.settings
     ref = await log.next_incarnation(session_id)
     async with log.follow_output(ref) as follower:
@@ -56,7 +71,9 @@ async def _create(service: Service, peer: Peer, query: Query, wish: OpenWish, se
             record=record_of(SocketAttached(generation=1, gateway=settings.gateway, dialect=peer.dialect)).body,
         )
         _log.info("session=%s incarnation=%d model=%s opening", session_id, ref.incarnation, model)
-        connection = Connection(service, peer, attachment, follower, token=token)
+        connection = Connection(
+            service, peer, attachment, follower, token=token, arrived=ticket.release, durable=query.durable
+        )
         await connection.open(first_inputs(wish, model, peer.dialect))
 
 

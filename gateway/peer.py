@@ -6,7 +6,9 @@ Being gone is an ordinary answer here, never an exception.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from dataclasses import dataclass
+from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -41,6 +43,8 @@ class Peer:
     def __init__(self, websocket: WebSocket) -> None:
         self._websocket = websocket
         self._gone: Gone | None = None
+        self._kept: str | bytes | None = None
+        self._blocked_s: float | None = None
         self.said = 0
         self.voice = Voice()
 
@@ -59,6 +63,9 @@ class Peer:
 
     async def receive(self) -> str | bytes | Gone:
         """The next frame: text, or bytes for a binary one; ``Gone`` from the end on."""
+        if self._kept is not None:
+            kept, self._kept = self._kept, None
+            return kept
         if self._gone is not None:
             return self._gone
         message = await self._websocket.receive()
@@ -69,9 +76,39 @@ class Peer:
         text = message.get("text")
         return text if text is not None else message["bytes"]
 
+    async def while_here(self, work: Coroutine[Any, Any, None]) -> Gone | None:
+        """Do ``work``, but give it up when the peer goes meanwhile: then ``Gone``. The next ``receive`` misses nothing.
+
+        Raises: whatever ``work`` raises.
+        """
+        doing = asyncio.ensure_future(work)
+        hearing = asyncio.ensure_future(self.receive())
+        try:
+            await asyncio.wait({doing, hearing}, return_when=asyncio.FIRST_COMPLETED)
+            if hearing.done() and not doing.done() and isinstance(gone := hearing.result(), Gone):
+                return gone
+            await doing
+            return None
+        finally:
+            doing.cancel()
+            hearing.cancel()
+            await asyncio.gather(doing, hearing, return_exceptions=True)
+            if not hearing.cancelled() and not isinstance(heard := hearing.result(), Gone):
+                self._kept = heard
+
+    def blocked_for_s(self) -> float:
+        """For how long the peer has taken nothing of what it is sent; 0 while there is nothing, or it takes it."""
+        return 0.0 if self._blocked_s is None else asyncio.get_running_loop().time() - self._blocked_s
+
     async def send(self, text: str) -> bool:
         """Send one text frame; returns whether it left. Waits while the peer is slow to read."""
-        return await self._pass_on({"type": "websocket.send", "text": text})
+        if self._blocked_s is not None:
+            return await self._pass_on({"type": "websocket.send", "text": text})
+        self._blocked_s = asyncio.get_running_loop().time()
+        try:
+            return await self._pass_on({"type": "websocket.send", "text": text})
+        finally:
+            self._blocked_s = None
 
     async def tell(self, told: Told, *, event_id: str | None = None, seq: int | None = None) -> bool:
         """Say ``told`` in the client's dialect: several text frames, one or none. Returns whether all left."""

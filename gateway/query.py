@@ -15,6 +15,7 @@ class Query:
 
     ``resume_only``: no session starts by itself; ``resume``: because one is to be resumed. ``model`` and
     ``session_id`` are what a session that starts by itself would get; ``model`` also serves an opening that names none.
+    ``durable``: the client wants to be told up to which frame its session would survive the loss of a node.
     """
 
     model: str = ""
@@ -22,6 +23,7 @@ class Query:
     native_duplex: bool = False
     resume: bool = False
     resume_only: bool = False
+    durable: bool = False
 
     @property
     def autostarts(self) -> bool:
@@ -39,6 +41,7 @@ def read_query(parameters: Mapping[str, str]) -> Query:
         native_duplex=_switch(native) is True,
         resume=resume,
         resume_only=resume or _switch(parameters.get("autostart")) is False,
+        durable=_switch(parameters.get("durable")) is True,
     )
 
 

@@ -11,11 +11,16 @@ from typing import Protocol
 from duplex_es.log.api import SessionLog
 from duplex_es.log.errors import ConfigurationError, LogError, LogUnavailable
 
+from .gate import Gate
 from .leases import Leases
 from .settings import Settings
+from .sweeper import Sweeper
 
 CONNECT_AGAIN_S = 1.0
 PROBE_S = 2.0
+NOTICE_S = 1.0
+"""How long a client is left alone after it was told that its gateway stops, also when nothing is under way."""
+WATCH_S = 1.0
 _TICK_S = 0.05
 
 _log = logging.getLogger(__name__)
@@ -24,8 +29,15 @@ _log = logging.getLogger(__name__)
 class Departing(Protocol):
     """A connection, as one who stops the gateway sees it."""
 
+    @property
+    def at_turn_end(self) -> bool:
+        """Whether closing it now would cut nothing off."""
+
+    def drop_if_stalled(self) -> None:
+        """End it if its client takes nothing any more."""
+
     def announce_departure(self, grace_ms: int) -> None:
-        """Tell the client that this socket will close in ``grace_ms``."""
+        """Tell the client that this socket will close within ``grace_ms``."""
 
     def depart(self) -> None:
         """Close now. Idempotent."""
@@ -37,6 +49,7 @@ class Service:
     def __init__(self, settings: Settings, log: SessionLog) -> None:
         self.settings = settings
         self.log = log
+        self.gate = Gate(settings.admit_at_once, settings.admit_waiting, settings.admit_patience_s)
         self.leases = Leases(log, interval_s=settings.renew_interval_s, patience_s=settings.log_patience_s)
         self.connections: set[Departing] = set()
         self.stopping = False
@@ -48,7 +61,8 @@ class Service:
 
         Enters at once: a gateway without its log answers, and says that it is not ready.
         """
-        tasks = [asyncio.create_task(self._connect()), asyncio.create_task(self.leases.run())]
+        jobs = (self._connect(), self.leases.run(), self._watch_sockets(), Sweeper(self.log, self.settings).run())
+        tasks = [asyncio.create_task(job) for job in jobs]
         try:
             yield
         finally:
@@ -70,6 +84,13 @@ class Service:
                 _log.info("ready: the log answers")
                 return
 
+    async def _watch_sockets(self) -> None:
+        """Look now and then whether a client takes nothing any more: what is held for it is bounded, but held."""
+        while True:
+            await asyncio.sleep(min(WATCH_S, self.settings.stall_s / 4 or WATCH_S))
+            for connection in list(self.connections):
+                connection.drop_if_stalled()
+
     async def why_not_ready(self) -> str | None:
         """Why no socket should be sent here now, ``None`` when it may. Asks the log."""
         if self.stopping:
@@ -86,17 +107,21 @@ class Service:
         return None
 
     async def drain(self, hurry: Callable[[], bool] = lambda: False) -> None:
-        """Stop: not ready from now on, tell every client, leave them ``drain_s``, close who is still there.
+        """Stop: not ready from now on, tell every client, close each where its answer ends, after ``drain_s`` all.
 
-        Ends early when all have gone or ``hurry`` says so. Sockets that hold no session are not waited for.
+        Everybody has ``NOTICE_S`` to move elsewhere without a gap first. Ends early when all have gone or ``hurry``
+        says so. Sockets that hold no session are not waited for.
         """
         self.stopping = True
         loop = asyncio.get_running_loop()
-        deadline_s = loop.time() + self.settings.drain_s
+        told_s = loop.time()
         for connection in list(self.connections):
             connection.announce_departure(int(self.settings.drain_s * 1000))
-        while self.connections and loop.time() < deadline_s and not hurry():
+        while self.connections and loop.time() < told_s + self.settings.drain_s and not hurry():
             await asyncio.sleep(_TICK_S)
+            for connection in list(self.connections):
+                if loop.time() >= told_s + NOTICE_S and connection.at_turn_end:
+                    connection.depart()
         while self.connections:
             # Again and again: a socket may still have been opening its session when the others were told.
             for connection in list(self.connections):

@@ -6,8 +6,9 @@ import argparse
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, get_args
 
+from duplex_es.log.settings import Durability
 from duplex_es.protocol import MAX_EVENT_BYTES
 
 PROGRAM = "duplex-es-gateway"
@@ -33,7 +34,18 @@ class Settings:
     ping_timeout_s: float = _option(18.0, "how long after a ping a peer that says nothing at all counts as gone")
     renew_interval_s: float = _option(2.0, "how often the leases of all sockets are renewed")
     log_patience_s: float = _option(10.0, "how long the log may fail to answer before clients are told")
-    drain_s: float = _option(5.0, "how long a stopping gateway leaves its clients to move elsewhere")
+    drain_s: float = _option(10.0, "how long a stopping gateway lets answers go on; clients move elsewhere meanwhile")
+    stall_s: float = _option(30.0, "how long a client may take nothing before it is closed; it can resume")
+    admit_at_once: int = _option(16, "how many sessions are opened and taken up at the same time")
+    admit_waiting: int = _option(2000, "how many more wait for that, in order; others are told to come again")
+    admit_patience_s: float = _option(10.0, "how long one of them waits before it is told to come again")
+    unclaimed_s: float = _option(120.0, "how long a session that no worker takes and nobody holds is kept")
+    durability: str = _option(
+        "standard",
+        "what counts as kept: the store's memory, its disk and replicas; strict: calls and ends wait to be kept",
+        *get_args(Durability),
+    )
+    replicas: int = _option(0, "how many replicas of the store must have what counts as kept")
     log_format: str = _option("text", "how log lines look", "text", "json")
     log_level: str = _option("info", "the least important lines to write", "debug", "info", "warning", "error")
 
@@ -48,6 +60,9 @@ class Settings:
             return f"port must be from 0 to 65535, not {self.port}"
         if not 1 <= self.max_event_bytes <= MAX_EVENT_BYTES:
             return f"max_event_bytes must be from 1 to {MAX_EVENT_BYTES}, not {self.max_event_bytes}"
+        for name, least in (("admit_at_once", 1), ("admit_waiting", 0), ("replicas", 0)):
+            if getattr(self, name) < least:
+                return f"{name} must be at least {least}, not {getattr(self, name)}"
         for option in fields(self):
             value = getattr(self, option.name)
             if option.name.endswith("_s") and not 0 <= value < float("inf"):

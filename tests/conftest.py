@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import hypothesis
 import pytest
 
+from tests.support.cluster import StoreCluster, start_cluster
 from tests.support.processes import StoreProcess, StoreUnavailable, start_store
 
-TIERS = frozenset({"unit", "redis", "e2e", "chaos", "bench"})
+TIERS = frozenset({"unit", "redis", "e2e", "chaos", "bench", "packaging"})
 
 hypothesis.settings.register_profile("default", deadline=None, print_blob=True)
 hypothesis.settings.register_profile("soak", deadline=None, print_blob=True, max_examples=20_000)
@@ -40,13 +42,19 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
     return TierModule.from_parent(parent, path=module_path)
 
 
-def _running(kind: str) -> Iterator[StoreProcess]:
+@contextmanager
+def _available() -> Iterator[None]:
     try:
-        store = start_store(kind)
+        yield
     except StoreUnavailable as missing:
         if os.environ.get("CI"):
             pytest.fail(str(missing))
         pytest.skip(str(missing))
+
+
+def _running(kind: str) -> Iterator[StoreProcess]:
+    with _available():
+        store = start_store(kind)
     try:
         yield store
     finally:
@@ -69,3 +77,10 @@ def redis_server() -> Iterator[StoreProcess]:
 def own_valkey() -> Iterator[StoreProcess]:
     """A Valkey server for one test alone: free to freeze, kill and restart."""
     yield from _running("valkey")
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[StoreCluster]:
+    """Three primaries that share the slots, shared by the whole run: leave every slot where it is."""
+    with _available(), start_cluster("valkey") as running:
+        yield running

@@ -13,12 +13,12 @@ from typing import NamedTuple
 from duplex_es.log.api import START, Claim, Entry, EntryId, Follower, Head, Record, SessionLog
 from duplex_es.log.errors import Fenced, LogError, LogUnavailable, SessionUnknown, TailLost
 from duplex_es.model import Model, Signal
-from duplex_es.protocol import AppendAudio, SocketDetached
+from duplex_es.protocol import AppendAudio, SocketAttached, SocketDetached
 from duplex_es.protocol.records import OpenSession, RecordUnreadable, RefuseCommand, unpack_input
-from duplex_es.session.effects import Effect
+from duplex_es.session.effects import Effect, RestartModel
 from duplex_es.session.inputs import AudioArrived, Input, ModelLost, OpenAs, TimerFired, WorkerTookOver
-from duplex_es.session.lifecycle import IDLE_TIMER, open_model, timers
-from duplex_es.session.state import Session
+from duplex_es.session.lifecycle import IDLE_TIMER, IDLE_TTL_TIMER, keeps_alive, open_model, timers
+from duplex_es.session.state import Session, replace
 from duplex_es.session.step import Decision, step
 
 from .detector import Detectors
@@ -26,16 +26,17 @@ from .intake import Intake
 from .journal import Journal
 from .last_words import end_with_error
 from .listener import Heard
-from .opening import card_for, find_opening, reference_voice
+from .opening import card_for, opening_voice, reference_voice
 from .performer import OpeningFailed, Performer
-from .recovery import Recovered, recover
+from .recovery import Recovered, WrittenByAnotherBuild, recover
 from .rehearing import unsettled_sound
-from .retention import Mark, Retention
+from .retention import Limits
+from .upkeep import Upkeep
 
-CHECKPOINT_AFTER_MS = 1_000
-AUDIO_RETENTION_S = 600.0
 BATCH = 64
 """Inputs decided in one go; their records share one append."""
+RELEASE_WITHIN_S = 2.0
+"""How long giving a claim back may take; after that its lease has to run out."""
 
 _log = logging.getLogger(__name__)
 
@@ -46,10 +47,14 @@ def unix_ms() -> int:
 
 
 class Act(NamedTuple):
-    """One effect to perform, the state after its decision, and the sound it is about, if it is about any."""
+    """One effect to perform, the state after its decision and the last input taken in by then.
+
+    ``heard`` is the sound it is about, if it is about any.
+    """
 
     effect: Effect
     session: Session
+    consumed: EntryId
     heard: Heard | None
 
 
@@ -68,8 +73,10 @@ class Actor:
         model: Model,
         *,
         detectors: Detectors | None = None,
-        audio_retention_s: float = AUDIO_RETENTION_S,
+        limits: Limits | None = None,
+        idle_ttl_s: float | None = None,
         max_session_s: float | None = None,
+        give_back_after_s: float | None = 0.0,
         clock_ms: Callable[[], int] = unix_ms,
     ) -> None:
         self.claim = claim
@@ -85,13 +92,17 @@ class Actor:
         detectors = detectors or Detectors()
         self._intake = Intake(model.info, detectors)
         self._performer = Performer(log, claim, model, self._hear, detectors)
-        self._audio_retention_s = audio_retention_s
-        self._retention = Retention(audio_retention_s)
+        self._limits = limits or Limits()
+        self._upkeep = Upkeep(log, claim, Recovered(Session(), head.output.number, START))
+        self._idle_ttl_s = idle_ttl_s
         self._max_session_s = max_session_s
+        self._give_back_after_s = give_back_after_s
+        self.given_back = False
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._timer_ms: dict[str, int] = {}
-        self._heard_at_s = 0.0
+        self._quiet_from_s = {IDLE_TIMER: 0.0, IDLE_TTL_TIMER: 0.0}
         self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_ms = 0
 
     # -- outside -------------------------------------------------------------------------------------------------
 
@@ -110,6 +121,9 @@ class Actor:
             _log.info("session=%s claim=%d lost: %s", session_id, fence, type(error).__name__)
         except LogUnavailable as error:
             _log.error("session=%s claim=%d given up, log unavailable: %s", session_id, fence, error)
+            await self._release()
+        except WrittenByAnotherBuild as error:
+            await self._give_back(error)
         except Exception as error:
             _log.exception("session=%s claim=%d seq=%d failed", session_id, fence, self._journal.seq)
             await end_with_error(self._log, self.claim, self._clock_ms(), words=not isinstance(error, TailLost))
@@ -118,6 +132,26 @@ class Actor:
                 if handle is not None:
                     handle.cancel()
             await self._performer.close_model()
+
+    async def _give_back(self, error: WrittenByAnotherBuild) -> None:
+        """Let a worker that can read the session have it; the first in the queue may well be this one again."""
+        session_id, fence, wait_s = self.claim.ref.session_id, self.claim.fence, self._give_back_after_s
+        if wait_s is None:
+            _log.error("session=%s claim=%d nobody could read its log: %s", session_id, fence, error)
+            await end_with_error(self._log, self.claim, self._clock_ms(), last_resort=True)
+            return
+        self.given_back = True
+        _log.error("session=%s claim=%d given back, its log is another build's: %s", session_id, fence, error)
+        await asyncio.sleep(wait_s)
+        await self._release()
+
+    async def _release(self) -> None:
+        """Let another worker have the session at once, if the log takes that; else its lease runs out."""
+        try:
+            async with asyncio.timeout(RELEASE_WITHIN_S):
+                await self._log.release(self.claim)
+        except (LogError, TimeoutError) as error:
+            _log.info("session=%s claim=%d not released: %r", self.claim.ref.session_id, self.claim.fence, error)
 
     def stop(self) -> None:
         """Hand the session over at the next turn boundary."""
@@ -132,7 +166,7 @@ class Actor:
     # -- the loop ------------------------------------------------------------------------------------------------
 
     async def _serve(self, follower: Follower) -> None:
-        recovered = await recover(self._log, self.claim, self._head, self._clock_ms())
+        recovered = await recover(self._log, self.claim, self._head, self._clock_ms(), self._limits)
         await self._take_over(recovered)
         if self._performer.ended:
             return
@@ -155,26 +189,35 @@ class Actor:
     async def _take_over(self, recovered: Recovered) -> None:
         """Stand where the log ends: finish what a predecessor left half written, and open the model anew."""
         self.session, self._journal = recovered.session, recovered.journal()
-        self._retention = Retention(self._audio_retention_s, recovered.marks)
+        self._upkeep = Upkeep(self._log, self.claim, recovered)
         if recovered.unfinished:
             await self._log.append_output(self.claim, recovered.seq + 1, recovered.unfinished)
         if self.session.state == "new":
             return
         if self.session.state == "open":
-            self._inbox.append((WorkerTookOver(self.claim.fence), None))
-            opening = await find_opening(self._log, self.claim.ref)
-            self._performer.ref_audio = reference_voice(opening.session) if opening else None
+            items = tuple(one.turn.item_id for one in recovered.committed)
+            self._inbox.append((WorkerTookOver(self.claim.fence, self._model.info.can_rebuild, items), None))
+            self._performer.committed = recovered.committed
+            self._intake.unheard = recovered.unheard
+            self._performer.idle_ms = max(0, self._clock_ms() - recovered.retention.marks.newest.at_ms)
+            if recovered.snapshot_seq is None:
+                self._upkeep.ref_audio = await opening_voice(self._log, self.claim.ref)
+            self._performer.ref_audio = self._upkeep.ref_audio
             try:
                 await self._performer.open_model(open_model(self.session))
             except OpeningFailed as failed:
                 self._lose_model(failed, opening=self._head.opening is None)
                 return
-            await self._hear_again(recovered)
         if self._head.opening is None:
             await self._performer.answer_opening(self.session, self._journal)
         if self.session.state == "closed":
             await self._log.close(self.claim, recovered.end or "closed")
             self._performer.ended = True
+            return
+        # First what was being said goes on; what the caller said meanwhile comes after it.
+        await self._turn()
+        if not self._performer.ended:
+            await self._hear_again(recovered)
 
     async def _hear_again(self, recovered: Recovered) -> None:
         """Let the new model and the detector hear the caller's turn that is not over; nothing is decided anew."""
@@ -197,8 +240,12 @@ class Actor:
         now_s = asyncio.get_running_loop().time
         async for entry in follower:
             if isinstance(entry, Entry):
-                self._heard_at_s = now_s()
-                self._inbox.append((self._said(entry), entry.id))
+                said = self._said(entry)
+                self._quiet_from_s[IDLE_TIMER] = now_s()
+                if keeps_alive(said):
+                    self._quiet_from_s[IDLE_TTL_TIMER] = now_s()
+                self._upkeep.arrived(entry)
+                self._inbox.append((said, entry.id))
                 self._awake.set()
 
     def _said(self, entry: Entry) -> Input:
@@ -209,9 +256,11 @@ class Actor:
             return RefuseCommand(code="internal_error", message=f"Input {entry.id} cannot be read.")
         if isinstance(said, AppendAudio):
             return AudioArrived(command=said)
+        if isinstance(said, SocketAttached | SocketDetached):
+            return replace(said, generation=entry.id.generation)  # What stands in it was known before the attach.
         if isinstance(said, OpenSession):
             ref = self.claim.ref
-            self._performer.ref_audio = reference_voice(said.session)
+            self._upkeep.ref_audio = self._performer.ref_audio = reference_voice(said.session)
             return OpenAs(
                 command=said,
                 session_id=ref.session_id,
@@ -223,6 +272,7 @@ class Actor:
         return said
 
     def _hear(self, signal: Signal) -> None:
+        self._quiet_from_s[IDLE_TTL_TIMER] = asyncio.get_running_loop().time()
         self._inbox.append((signal, None))
         self._awake.set()
 
@@ -240,9 +290,9 @@ class Actor:
             await self._log.append_output(self.claim, first_seq, records)
         for act in acts:
             try:
-                await self._performer.perform(act.effect, act.session, self._journal, act.heard)
+                await self._performer.perform(act.effect, act.session, self._journal, act.heard, act.consumed)
             except OpeningFailed as failed:
-                self._lose_model(failed, opening=True)
+                self._lose_model(failed, opening=not isinstance(act.effect, RestartModel))
                 break
         await self._keep_house()
         self._arm_timers()
@@ -255,10 +305,13 @@ class Actor:
         for part in await self._intake.take(self.session, said):
             decision = step(self.session, part.said, now_ms)
             self.session = decision.session
-            self._intake.note(decision.effects)
-            acts += [Act(effect, decision.session, part.sound(effect)) for effect in decision.effects]
+            self._intake.note(decision.effects, decision.session)
+            acts += [Act(effect, decision.session, consumed, part.sound(effect)) for effect in decision.effects]
             decisions.append(decision)
-        return self._journal.take_in(decisions, consumed, now_ms) if decisions else []
+        records = self._journal.take_in(decisions, consumed, now_ms) if decisions else []
+        facts = [fact for decision in decisions for fact in decision.facts]
+        self._upkeep.decided(facts, self.session, self._journal, records)
+        return records
 
     async def _wait(self, reader: asyncio.Task[None]) -> None:
         """Until there may be something to do. Raises: SessionUnknown when there will be nothing any more."""
@@ -269,26 +322,17 @@ class Actor:
         await self._awake.wait()
 
     async def _keep_house(self) -> None:
-        """Checkpoint what no record has taken along in time, drop sound that is too old, and wake up for the next."""
+        """Save and drop what is due, and wake up for the next time."""
         if self._performer.ended:
             return
         now_ms = self._clock_ms()
-        due_ms = self._journal.checkpoint_due_ms(CHECKPOINT_AFTER_MS)
-        if due_ms is not None and due_ms <= now_ms:
-            await self._log.checkpoint(self.claim, self._journal.checkpoint())
-            due_ms = None
-        self._retention.note(Mark(now_ms, self._journal.consumed, self._journal.seq))
-        if (bounds := self._retention.due(now_ms)) is not None:
-            await self._drop_sound(*bounds)
-        wake_ms = min((at_ms for at_ms in (due_ms, self._retention.due_ms) if at_ms is not None), default=None)
-        if self._alarm is None and wake_ms is not None:
-            self._alarm = asyncio.get_running_loop().call_later(max(0, wake_ms - now_ms) / 1000, self._ring)
-
-    async def _drop_sound(self, input_before: EntryId, output_before: int) -> None:
-        try:
-            await self._log.trim_audio(self.claim, input_before=input_before, output_before=output_before)
-        except LogUnavailable as error:
-            _log.warning("session=%s sound not dropped: %s", self.claim.ref.session_id, error)
+        wake_ms = await self._upkeep.keep(self.session, self._journal, now_ms)
+        if wake_ms is None or (self._alarm is not None and self._alarm_ms <= wake_ms):
+            return
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm_ms = wake_ms
+        self._alarm = asyncio.get_running_loop().call_later(max(0, wake_ms - now_ms) / 1000, self._ring)
 
     def _ring(self) -> None:
         self._alarm = None
@@ -307,7 +351,7 @@ class Actor:
 
     def _arm_timers(self) -> None:
         """Keep exactly the timers that the state asks for; one whose length changed starts over."""
-        wanted = timers(self.session)
+        wanted = timers(self.session, self._idle_ttl_s)
         if wanted == self._timer_ms:
             return
         loop = asyncio.get_running_loop()
@@ -320,8 +364,8 @@ class Actor:
 
     def _fire(self, name: str, after_ms: int) -> None:
         loop = asyncio.get_running_loop()
-        left_s = self._heard_at_s + after_ms / 1000 - loop.time() if name == IDLE_TIMER else 0.0
-        if left_s > 0:  # Whatever the client said meanwhile started the silence over.
+        left_s = self._quiet_from_s[name] + after_ms / 1000 - loop.time() if name in self._quiet_from_s else 0.0
+        if left_s > 0:  # Whatever came meanwhile started the silence over.
             self._timers[name] = loop.call_later(left_s, self._fire, name, after_ms)
             return
         del self._timers[name], self._timer_ms[name]

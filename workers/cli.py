@@ -61,14 +61,15 @@ async def serve(settings: WorkerSettings) -> None:
     health port is taken, ValueError for settings that the log or the model refuses.
     """
     model = make_model(settings.model, settings.options)
-    log = open_log(settings.redis_url)
+    log = open_log(settings.redis_url, settings.log)
     host = Host(
         log,
         model,
         worker=settings.worker,
         slots=settings.slots,
         drain_s=settings.drain_s,
-        audio_retention_s=settings.audio_retention_s,
+        limits=settings.limits,
+        idle_ttl_s=settings.idle_ttl_s or None,
         max_session_s=settings.max_session_s or None,
     )
     health = Health(host)

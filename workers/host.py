@@ -13,8 +13,10 @@ from duplex_es.log.api import Claim, Head, SessionLog, WorkerCard
 from duplex_es.log.errors import LogError, LogUnavailable, SessionUnknown
 from duplex_es.model import Model
 
-from .actor import AUDIO_RETENTION_S, Actor
+from .actor import Actor
 from .detector import Detectors
+from .retention import Limits
+from .strangers import Strangers
 
 RENEW_EVERY_S = 2.0
 LOOK_EVERY_S = 10.0
@@ -39,7 +41,8 @@ class Host:
         worker: str,
         slots: int,
         drain_s: float = 20.0,
-        audio_retention_s: float = AUDIO_RETENTION_S,
+        limits: Limits | None = None,
+        idle_ttl_s: float | None = None,
         max_session_s: float | None = None,
         detectors: Detectors | None = None,
     ) -> None:
@@ -48,9 +51,11 @@ class Host:
         self._worker = worker
         self._slots = slots
         self._drain_s = drain_s
-        self._audio_retention_s = audio_retention_s
+        self._limits = limits or Limits()
+        self._idle_ttl_s = idle_ttl_s
         self._max_session_s = max_session_s
         self._detectors = detectors or Detectors()
+        self._strangers = Strangers()
         self._actors: dict[Claim, tuple[Actor, asyncio.Task[None]]] = {}
         self._stopping = asyncio.Event()
         self._freed = asyncio.Event()
@@ -107,6 +112,8 @@ class Host:
             self._freed.clear()
             await self._freed.wait()
             return
+        if (pause_s := self._strangers.pause_s()) > 0:
+            await self._pause(pause_s)
         claimed = await self._log.claim(self._worker, [self._model.info.name])
         self._log_answers()
         if claimed is not None:
@@ -128,8 +135,10 @@ class Host:
             head,
             self._model,
             detectors=self._detectors,
-            audio_retention_s=self._audio_retention_s,
+            limits=self._limits,
+            idle_ttl_s=self._idle_ttl_s,
             max_session_s=self._max_session_s,
+            give_back_after_s=self._strangers.wait_s(claim.ref),
         )
         task = asyncio.create_task(actor.run(), name=f"session {claim.ref.session_id}")
         self._actors[claim] = (actor, task)
@@ -147,7 +156,9 @@ class Host:
         )
 
     def _ended(self, claim: Claim, done: asyncio.Task[None]) -> None:
-        self._actors.pop(claim, None)
+        actor, _ = self._actors.pop(claim)
+        if actor.given_back:
+            self._strangers.met(claim.ref)
         self._freed.set()
         self._changed.set()
         if not done.cancelled() and (error := done.exception()) is not None:

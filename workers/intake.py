@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec import UNSET
 
-from duplex_es.model import ModelInfo, ModelProducedAudio, ResetInput, Signal
+from duplex_es.model import ContinueAnswer, ModelInfo, ModelProducedAudio, ResetInput, Signal
 from duplex_es.protocol import (
     AppendAudio,
     ClearInput,
@@ -24,6 +24,7 @@ from duplex_es.session.inputs import AudioArrived, Input
 from duplex_es.session.sound import appended_sound
 from duplex_es.session.state import Session, Settings
 
+from .continuing import Continuation
 from .detector import Detector, Detectors, Found
 from .echo_guard import EchoGuard
 from .listener import Heard, hear, loudness
@@ -47,7 +48,10 @@ class Part(NamedTuple):
 
 
 class Intake:
-    """One session's senses. Takes inputs in the order they are decided; ``note`` what came of each."""
+    """One session's senses. Takes inputs in the order they are decided; ``note`` what came of each.
+
+    ``unheard`` is how many bytes of the last audio that was decided on never reached the log.
+    """
 
     def __init__(self, info: ModelInfo, detectors: Detectors) -> None:
         self._info = info
@@ -55,6 +59,8 @@ class Intake:
         self._detector: Detector | None = None
         self._voice = Voice(info.output_rate_hz)
         self._echo = EchoGuard()
+        self._continuation: Continuation | None = None
+        self.unheard = 0
 
     async def take(self, session: Session, said: Input) -> list[Part]:
         """``said`` in the parts to decide on one after the other, all as one; none if there is nothing to decide yet.
@@ -68,15 +74,35 @@ class Intake:
         if isinstance(said, CreateItem):
             return [Part(said, parts=_spoken_parts(session.settings, said))]
         if isinstance(said, Signal):
-            if isinstance(said, ModelProducedAudio) and _guards(session):
-                self._echo.spoke(said.pcm, said.rate_hz or self._info.output_rate_hz)
-            return [Part(heard) for heard in self._voice.take(session, said)]
+            return [Part(heard) for heard in self._signalled(session, said)]
         return [Part(said)]
 
-    def note(self, effects: Iterable[Effect]) -> None:
-        """Follow a decision: input that the session forgets is forgotten here, too."""
-        if any(isinstance(effect, AskModel) and isinstance(effect.request, ResetInput) for effect in effects):
-            self._detector = None
+    def _signalled(self, session: Session, signal: Signal) -> list[Input]:
+        going = self._continuation
+        if isinstance(signal, ModelProducedAudio) and _guards(session) and (going is None or not going.is_catching_up):
+            self._echo.spoke(signal.pcm, signal.rate_hz or self._info.output_rate_hz)
+        heard = self._voice.take(session, signal)
+        if going is None:
+            return list(heard)
+        kept: list[Input] = [one for piece in heard for one in going.take(session, piece)]
+        if going.is_over:
+            self._continuation = None
+        return kept
+
+    def note(self, effects: Iterable[Effect], session: Session) -> None:
+        """Follow a decision that led to ``session``: what the session forgets is forgotten here, too, and an answer
+
+        that the model is to give again is followed from its beginning.
+        """
+        for effect in effects:
+            if not isinstance(effect, AskModel):
+                continue
+            if isinstance(effect.request, ResetInput):
+                self._detector = None
+            elif isinstance(effect.request, ContinueAnswer):
+                self._continuation = Continuation(
+                    session, effect.request.turn, model_rate_hz=self._info.output_rate_hz, unheard=self.unheard
+                )
 
     async def hear_again(self, session: Session, heard: Heard) -> None:
         """Take in what the session decided on before its worker changed; ``session`` is as it was left."""

@@ -32,11 +32,15 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Journal:
-    """Turns decisions into records and keeps count. Not shared: one per actor."""
+    """Turns decisions into records and keeps count. Not shared: one per actor.
+
+    ``recorded`` are the facts that the last records took along.
+    """
 
     def __init__(self, seq: int, consumed: EntryId, pending: Sequence[Fact] = ()) -> None:
         self.seq = seq
         self.consumed = consumed
+        self.recorded: tuple[Fact, ...] = ()
         self._pending: list[Fact] = list(pending)
         self._unsaved_since_ms: int | None = None
 
@@ -57,6 +61,7 @@ class Journal:
             return []
         held, self._pending, self._unsaved_since_ms = self._pending, [], None
         self.seq += len(frames)
+        self.recorded = tuple(held)
         return records(held, frames, consumed, now_ms)
 
     def _hold(self, fact: Fact) -> None:

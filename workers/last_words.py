@@ -5,6 +5,7 @@ What a failed actor holds in memory is not trusted; the log is read anew.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 
 from duplex_es.log.api import Claim, Head, Record, SessionLog
@@ -17,7 +18,7 @@ from duplex_es.session.projection.realtime import error_frame
 from duplex_es.session.step import step
 
 from .journal import Journal, records
-from .recovery import recover
+from .recovery import WrittenByAnotherBuild, recover
 
 CODE = "internal_error"
 MESSAGE = "The session failed and is over; open a new one."
@@ -25,12 +26,15 @@ MESSAGE = "The session failed and is over; open a new one."
 _log = logging.getLogger(__name__)
 
 
-async def end_with_error(log: SessionLog, claim: Claim, now_ms: int, *, words: bool = True) -> None:
+async def end_with_error(
+    log: SessionLog, claim: Claim, now_ms: int, *, words: bool = True, last_resort: bool = False
+) -> None:
     """Close the claimed session as failed: an answer that was being given ends, then an error, then the closing frame.
 
     An opening that nobody answered yet is refused instead. With ``words=False`` nothing is appended, for a log that
-    lost what clients were shown: no seq may be used twice. Raises no LogError: where the claim is lost or the log
-    away, the session is its next owner's.
+    lost what clients were shown: no seq may be used twice. A log that another build wrote is left to a worker that can
+    read it, unless there is none (``last_resort``). Raises no LogError: where the claim is lost or the log away, the
+    session is its next owner's.
     """
     session_id = claim.ref.session_id
     try:
@@ -40,8 +44,12 @@ async def end_with_error(log: SessionLog, claim: Claim, now_ms: int, *, words: b
         if head.opening is None:
             await _refuse_opening(log, claim, head)
         elif words:
-            await _append_words(log, claim, head, now_ms)
+            await _append_words(log, claim, head, now_ms, last_resort=last_resort)
         await log.close(claim, CODE)
+    except WrittenByAnotherBuild as error:
+        _log.error("session=%s claim=%d given back, its log is another build's: %s", session_id, claim.fence, error)
+        with contextlib.suppress(LogError):
+            await log.release(claim)
     except (Fenced, SessionUnknown):
         _log.info("session=%s claim=%d lost before it could be ended", session_id, claim.fence)
     except LogError as error:
@@ -54,7 +62,7 @@ async def _refuse_opening(log: SessionLog, claim: Claim, head: Head) -> None:
     await log.checkpoint(claim, journal.checkpoint(), opening=pack_opening(answer))
 
 
-async def _append_words(log: SessionLog, claim: Claim, head: Head, now_ms: int) -> None:
+async def _append_words(log: SessionLog, claim: Claim, head: Head, now_ms: int, *, last_resort: bool) -> None:
     try:
         recovered = await recover(log, claim, head, now_ms)
         decision = step(recovered.session, ModelLost(code=CODE, message=MESSAGE), now_ms)
@@ -63,7 +71,9 @@ async def _append_words(log: SessionLog, claim: Claim, head: Head, now_ms: int) 
         first_seq = recovered.seq + 1
     except LogUnavailable:
         raise
-    except Exception:
+    except Exception as error:
+        if isinstance(error, WrittenByAnotherBuild) and not last_resort:
+            raise
         # Not even the rules can read this log. The client still hears an end, and the seqs stay whole.
         _log.exception("session=%s seq=%d its log cannot be folded", claim.ref.session_id, head.output.number)
         said, first_seq = _bare_words(claim, head, now_ms), head.output.number + 1

@@ -78,6 +78,11 @@ class Listener:
         self._stream: soxr.ResampleStream | None = None
         self._stream_rate_hz = 0
 
+    def begins_anew(self, heard: Heard) -> bool:
+        """Whether what ``heard`` gives depends on nothing that was heard before it."""
+        is_native = heard.rate_hz == self._model_rate_hz
+        return is_native or self._stream is None or self._stream_rate_hz != heard.rate_hz
+
     def at_model_rate(self, heard: Heard) -> bytes:
         """The append as float32 little-endian at the model's rate; may be empty while the resampler fills."""
         if heard.rate_hz == self._model_rate_hz:

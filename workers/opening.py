@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from duplex_es.log.api import START, SessionLog, SessionRef
+from duplex_es.log.errors import PositionGone
 from duplex_es.model import ModelInfo
 from duplex_es.protocol import Plain, ProtocolError, read_config
 from duplex_es.protocol.records import OpenSession, RecordUnreadable, unpack_input
@@ -29,9 +30,22 @@ def reference_voice(settings: Plain) -> str | None:
     return said if isinstance(said, str) and said else None
 
 
+async def opening_voice(log: SessionLog, ref: SessionRef) -> str | None:
+    """The client's voice of a session that was opened before, ``None`` too when the opening cannot be read any more.
+
+    Raises: SessionUnknown.
+    """
+    opening = await find_opening(log, ref)
+    return None if opening is None else reference_voice(opening.session)
+
+
 async def find_opening(log: SessionLog, ref: SessionRef) -> OpenSession | None:
     """The opening command of a session, ``None`` when it cannot be read any more. Raises: SessionUnknown."""
-    for entry in await log.read_input(ref, START, limit=OPENING_WITHIN, audio=False):
+    try:
+        entries = await log.read_input(ref, START, limit=OPENING_WITHIN, audio=False)
+    except PositionGone:
+        return None
+    for entry in entries:
         try:
             said = unpack_input(entry.body).said
         except RecordUnreadable:

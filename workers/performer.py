@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from duplex_es.log.api import Claim, SessionLog
+from duplex_es.log.api import START, Claim, EntryId, SessionLog
 from duplex_es.model import (
     CloseModel,
+    ContinueAnswer,
     EndTurn,
     FeedAudio,
     Model,
@@ -19,14 +20,24 @@ from duplex_es.model import (
 )
 from duplex_es.protocol import RefuseCommand
 from duplex_es.protocol.records import OpeningAnswer, pack_opening
-from duplex_es.session.effects import AnswerOpening, AskModel, Effect, EndSession, FeedAppended
+from duplex_es.session.effects import (
+    AnswerOpening,
+    AskModel,
+    Effect,
+    EndSession,
+    FeedAppended,
+    HearAgain,
+    RestartModel,
+)
 from duplex_es.session.projection.session_object import session_object
 from duplex_es.session.state import Session, replace
 
 from .detector import Detectors
 from .journal import Journal
-from .listener import Heard, Listener
-from .rehearing import Again
+from .listener import Heard
+from .places import Tracker, sound_at
+from .rehearing import Again, committed_sound
+from .utterance import Committed
 
 _log = logging.getLogger(__name__)
 
@@ -43,7 +54,8 @@ class Performer:
     """One session's hands: its model, its ear, and the rare operations of its log.
 
     ``ended`` turns true when the session is over and its actor may stop. ``ref_audio`` is handed to the model with
-    its opening.
+    its opening. ``idle_ms`` is how long before this claim the last frame was written, ``committed`` the turns of before
+    that can be heard again.
     """
 
     def __init__(
@@ -51,32 +63,53 @@ class Performer:
     ) -> None:
         self.ended = False
         self.ref_audio: str | None = None
+        self.idle_ms = 0
+        self.committed: tuple[Committed, ...] = ()
         self._log = log
         self._claim = claim
         self._model = model
         self._emit = emit
         self._detectors = detectors
         self._mind: ModelSession | None = None
-        self._ear = Listener(model.info.input_rate_hz)
+        self._ear = Tracker(model.info.input_rate_hz)
 
-    async def perform(self, effect: Effect, session: Session, journal: Journal, heard: Heard | None = None) -> None:
-        """Carry out one effect of a decision; ``session`` is the state after it, ``heard`` the append it was about.
+    async def perform(
+        self,
+        effect: Effect,
+        session: Session,
+        journal: Journal,
+        heard: Heard | None = None,
+        consumed: EntryId = START,
+    ) -> None:
+        """Carry out one effect of a decision; ``session`` is the state after it, ``heard`` the append it was about,
+
+        ``consumed`` the last input it took in.
 
         Raises: OpeningFailed when the model refuses to open, LogError as the log does.
         """
         match effect:
             case FeedAppended():
                 if heard is not None:
-                    await self._feed(effect, self._ear.at_model_rate(heard))
+                    await self._feed(effect, *self._ear.hear(heard, consumed if effect.part is None else None))
             case AskModel(request=OpenModel() as request):
                 await self.open_model(request)
+            case RestartModel(request=request):
+                _log.warning(
+                    "session=%s claim=%d the model gave another answer than was begun", session.id, self._claim.fence
+                )
+                await self.close_model()
+                await self.open_model(request)
+            case AskModel(request=ContinueAnswer() as request):
+                await self._continue(request, session, journal)
             case AskModel(request=request):
                 if isinstance(request, ResetInput):
                     self._ear.reset()
                 elif isinstance(request, EndTurn):
-                    await self._feed_rest(request, session)
+                    await self._feed_rest(request, session, consumed)
                 if self._mind is not None:
                     await self._mind.perform(request)
+            case HearAgain(request=request):
+                await self._hear_again(request, session)
             case AnswerOpening(refusal=refusal):
                 await self.answer_opening(session, journal, refusal)
             case EndSession(reason=reason):
@@ -128,18 +161,41 @@ class Performer:
             is_speech=again.is_speech,
             force_listen=not session.settings.auto_response,
         )
-        await self._feed(effect, self._ear.at_model_rate(again.heard))
+        await self._feed(effect, *self._ear.hear(again.heard, again.entry, again.skipped))
 
-    async def _feed_rest(self, request: EndTurn, session: Session) -> None:
+    async def _hear_again(self, request: EndTurn, session: Session) -> None:
+        """Let a new model hear a whole turn of before, and end it as it was ended then."""
+        turn = next((one for one in self.committed if one.turn.item_id == request.item_id), None)
+        if turn is None or self._mind is None:
+            return
+        async for again in committed_sound(self._log, self._claim.ref, turn, session):
+            await self.feed_again(again, session)
+        await self._feed_rest(request, session, turn.turn.until)
+        await self._mind.perform(request)
+
+    async def _continue(self, request: ContinueAnswer, session: Session, journal: Journal) -> None:
+        """Have the answer given again that another worker had begun, with the sound it is made of."""
+        if self._mind is None:
+            return
+        _log.info(
+            "session=%s claim=%d goes on with response=%s after %d samples and %d characters",
+            *(session.id, self._claim.fence, request.response_id, request.said_samples, request.said_chars),
+        )
+        sound, rate_hz, pcm = request.recipe.sound, self._model.info.input_rate_hz, b""
+        if sound is not None:
+            pcm = await sound_at(self._log, self._claim.ref, sound, session.settings, journal.consumed, rate_hz)
+        await self._mind.perform(replace(request, idle_ms=self.idle_ms, sound=pcm))
+
+    async def _feed_rest(self, request: EndTurn, session: Session, consumed: EntryId) -> None:
         """A turn that the client ends ends with its last sample, not where the resampler happens to be."""
         await self._feed(
             FeedAppended(
                 epoch=request.epoch, end_ms=session.input.clock.ms, force_listen=not session.settings.auto_response
             ),
-            self._ear.rest(),
+            *self._ear.rest(consumed),
         )
 
-    async def _feed(self, effect: FeedAppended, pcm: bytes) -> None:
+    async def _feed(self, effect: FeedAppended, pcm: bytes, place: str) -> None:
         if self._mind is None or not pcm:
             return
         await self._mind.perform(
@@ -149,5 +205,6 @@ class Performer:
                 end_ms=effect.end_ms,
                 is_speech=effect.is_speech,
                 force_listen=effect.force_listen,
+                place=place,
             )
         )

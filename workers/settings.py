@@ -7,7 +7,11 @@ import os
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, cast, get_args
+
+from duplex_es.log.settings import Durability, LogSettings
+
+from .retention import MIB, Limits
 
 PROGRAM = "duplex-es-worker"
 
@@ -30,8 +34,20 @@ class WorkerSettings:
     chat_url: str = _option("", "an OpenAI-compatible chat server: behind chat, or writing cascade's answers")
     health_host: str = _option("127.0.0.1", "where /healthz and /readyz listen")
     health_port: int = _option(0, "their port; 0 turns them off")
-    drain_s: float = _option(20.0, "how long a stopping worker waits for turns to end")
-    audio_retention_s: float = _option(600.0, "how long a session's sound is kept, both ways; 0 keeps it all")
+    drain_s: float = _option(
+        20.0, "how long a stopping worker waits for turns to end before it hands over all the same"
+    )
+    audio_retention_s: float = _option(600.0, "how long a session's sound is kept, both ways; 0 sets no limit")
+    audio_retention_bytes: int = _option(8 * MIB, "how much of a session's sound is kept, both ways; 0 sets no limit")
+    history_retention_s: float = _option(0.0, "how long a session's records are kept, both ways; 0 sets no limit")
+    history_retention_bytes: int = _option(8 * MIB, "how much of its records is kept, both ways; 0 sets no limit")
+    durability: str = _option(
+        "standard",
+        "what counts as kept: the store's memory, its disk and replicas; strict: calls and ends wait to be kept",
+        *get_args(Durability),
+    )
+    replicas: int = _option(0, "how many replicas of the store must have what counts as kept")
+    idle_ttl_s: float = _option(300.0, "how long a session may be idle, whatever its client set; 0 sets no limit")
     max_session_s: float = _option(0.0, "how long a session may last, its end announced 30 s before; 0 sets no limit")
     log_level: str = _option("info", "the least severe log lines to write", "debug", "info", "warning", "error")
     log_format: str = _option("text", "how log lines look", "text", "json")
@@ -48,6 +64,21 @@ class WorkerSettings:
         return options
 
     @property
+    def log(self) -> LogSettings:
+        """How the log is used."""
+        return LogSettings(durability=cast(Durability, self.durability), replicas=self.replicas)
+
+    @property
+    def limits(self) -> Limits:
+        """How much of a session is kept."""
+        return Limits(
+            audio_s=self.audio_retention_s,
+            audio_bytes=self.audio_retention_bytes,
+            history_s=self.history_retention_s,
+            history_bytes=self.history_retention_bytes,
+        )
+
+    @property
     def worker(self) -> str:
         """The name this worker goes by."""
         return self.name or f"{socket.gethostname()}-{os.getpid()}"
@@ -58,7 +89,10 @@ class WorkerSettings:
             return f"slots must be at least 1, not {self.slots}"
         if not 0 <= self.health_port <= 65_535:
             return f"health_port must be from 0 to 65535, not {self.health_port}"
-        for name in ("drain_s", "audio_retention_s", "max_session_s"):
+        for name in ("audio_retention_bytes", "history_retention_bytes", "replicas"):
+            if getattr(self, name) < 0:
+                return f"{name} must be at least 0, not {getattr(self, name)}"
+        for name in ("drain_s", "audio_retention_s", "history_retention_s", "idle_ttl_s", "max_session_s"):
             if not 0 <= getattr(self, name) < float("inf"):
                 return f"{name} must be a number of seconds, not {getattr(self, name)}"
         return None

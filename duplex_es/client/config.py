@@ -39,6 +39,7 @@ class SessionConfig:
     overlap_policy: str | None = None
     playback_commit_policy: str | None = None
     idle_timeout_s: float | None = None
+    tools: Sequence[Mapping[str, Any]] | None = None
     auto_response: bool = True
     extra_body: Mapping[str, Any] = field(default_factory=dict)
 
@@ -59,6 +60,8 @@ class SessionConfig:
         }
         if session_id is not None:
             session["session_id"] = session_id
+        if self.tools is not None:
+            session["tools"] = [dict(tool) for tool in self.tools]
         for name in OPTIONAL_FIELDS:
             if (value := getattr(self, name)) is not None:
                 session[name] = value

@@ -17,13 +17,21 @@ class DuplexClientError(Exception):
 
 
 class DuplexConnectionError(DuplexClientError):
-    """The transport could not be opened, or broke. Whether the last command arrived is not known."""
+    """The transport could not be opened, or broke. Whether the last command arrived is not known.
+
+    ``retry_after_ms`` is when to try again, where the server said so.
+    """
+
+    def __init__(self, message: str, *, retry_after_ms: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_ms = retry_after_ms
 
 
 class DuplexProtocolError(DuplexClientError):
     """The server refused something. Branch on ``code``; the message is for people.
 
-    ``event_id`` names the refused command where the server said so; ``raw`` is the event as received.
+    ``event_id`` names the refused command and ``retry_after_ms`` when the same may be tried again, where the server
+    said so; ``raw`` is the event as received.
     """
 
     def __init__(
@@ -32,11 +40,13 @@ class DuplexProtocolError(DuplexClientError):
         *,
         code: str | None = None,
         event_id: str | None = None,
+        retry_after_ms: float | None = None,
         raw: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(f"{code}: {message}" if code else message)
         self.code = code
         self.event_id = event_id
+        self.retry_after_ms = retry_after_ms
         self.raw = raw
 
 

@@ -103,6 +103,39 @@ class SessionResumed(SessionCreated):
 
     __slots__ = ()
 
+    @property
+    def tells_what_arrived(self) -> bool:
+        """Whether the server can say which of the client's events it has."""
+        return "last_client_event_id" in self.raw
+
+    @property
+    def last_client_event_id(self) -> str | None:
+        """The newest client event that has arrived; ``None`` when none has, or when the server cannot tell."""
+        return _text_or_none(self.raw.get("last_client_event_id"))
+
+
+class SessionUpdated(DuplexEvent):
+    """The session's settings as they are now."""
+
+    __slots__ = ()
+
+    @property
+    def session(self) -> dict[str, Any]:
+        """The public session object."""
+        session = self.raw.get("session")
+        return session if isinstance(session, dict) else {}
+
+
+class SessionGoingAway(DuplexEvent):
+    """This server is about to close the socket; the client then goes on at another one."""
+
+    __slots__ = ()
+
+    @property
+    def resume_token(self) -> str | None:
+        """What a resume elsewhere must show, where the server says it."""
+        return _text_or_none(self.raw.get("resume_token"))
+
 
 class SessionEnded(DuplexEvent):
     """Nothing follows for this client: closed, expired, or taken over by another socket."""
@@ -182,9 +215,29 @@ class SpeakDecision(DuplexEvent):
 
 
 class ConnectionResumed(DuplexEvent):
-    """Made by the client itself: a broken connection was replaced; ``raw['attempt']`` counts from 1."""
+    """Made by the client itself, once per resume: a broken connection was replaced.
+
+    ``raw`` has ``attempt``, counted from 1; ``resent``, how many events are said again because they had not arrived
+    (``None`` when the server cannot tell); ``unproven``, how many are too long ago to be held, if there are any.
+    """
 
     __slots__ = ()
+
+
+class UploadProgress(DuplexEvent):
+    """Made by the client itself, for ``stream_pcm(progress=True)``: how far the audio has been sent."""
+
+    __slots__ = ()
+
+    @property
+    def sent_ms(self) -> float:
+        """Audio sent so far."""
+        return float(self.raw["sent_ms"])
+
+    @property
+    def total_ms(self) -> float:
+        """All audio of this upload; ``sent_ms`` reaches it in the last of these events."""
+        return float(self.raw["total_ms"])
 
 
 class ErrorEvent(DuplexEvent):
@@ -214,14 +267,30 @@ class ErrorEvent(DuplexEvent):
         nested = self.raw.get("error")
         return _text_or_none(nested.get("event_id")) if isinstance(nested, dict) else None
 
+    @property
+    def retry_after_ms(self) -> float | None:
+        """When the same may be tried again, where the server said it."""
+        nested = self.raw.get("error")
+        found = nested.get("retry_after_ms") if isinstance(nested, dict) else None
+        value = found if found is not None else self.raw.get("retry_after_ms")
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
     def to_exception(self) -> DuplexProtocolError:
         """The exception that an awaiting call raises for this event."""
-        return DuplexProtocolError(self.message, code=self.code, event_id=self.related_event_id, raw=self.raw)
+        return DuplexProtocolError(
+            self.message,
+            code=self.code,
+            event_id=self.related_event_id,
+            retry_after_ms=self.retry_after_ms,
+            raw=self.raw,
+        )
 
 
 CLASSES: dict[str, type[DuplexEvent]] = {
     "session.created": SessionCreated,
     "session.resumed": SessionResumed,
+    "session.updated": SessionUpdated,
+    "session.going_away": SessionGoingAway,
     "session.closed": SessionClosed,
     "session.expired": SessionExpired,
     "session.replaced": SessionReplaced,
@@ -234,6 +303,7 @@ CLASSES: dict[str, type[DuplexEvent]] = {
     "response.listen": ListenDecision,
     "response.speak": SpeakDecision,
     "connection.resumed": ConnectionResumed,
+    "upload.progress": UploadProgress,
     "error": ErrorEvent,
 }
 

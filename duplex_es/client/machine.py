@@ -1,7 +1,8 @@
 """The client's side of a session without any I/O: what to say next, what is new, and what can be resumed.
 
-Feed every received frame to ``receive``, and send the ``acknowledgement`` of what it returns once that was handed on.
-Nothing here waits, sleeps or draws a number.
+Feed every received frame to ``receive``, and send the ``acknowledgement`` of a numbered event once it was handed on.
+Tell ``said`` what goes out; after a resume, ``undelivered`` is what has to go out again. Nothing here waits, sleeps or
+draws a number.
 """
 
 from __future__ import annotations
@@ -11,7 +12,18 @@ from enum import Enum, auto
 from typing import Any
 
 from .config import SessionConfig
-from .events import DuplexEvent, ErrorEvent, SessionCreated, SessionEnded, SessionResumed, parse_event
+from .events import (
+    DuplexEvent,
+    ErrorEvent,
+    SessionCreated,
+    SessionEnded,
+    SessionGoingAway,
+    SessionResumed,
+    SessionUpdated,
+    parse_event,
+)
+from .outbox import Outbox, Said
+from .ticket import ResumeTicket
 
 FINAL_RESUME_CODES = frozenset(
     {
@@ -49,33 +61,41 @@ class ClientMachine:
 
     ``last_seq`` is the highest ``server_event_seq`` handed on, 0 before the first. ``session_info`` is the last public
     session object. ``end_reason`` is set once ``phase`` is ``ENDED``; ``ended_as_asked`` says that it was closed.
+    With a ``ticket``, the session is one that somebody else opened.
     """
 
-    def __init__(self, *, model: str, config: SessionConfig, session_id: str | None) -> None:
+    def __init__(
+        self, *, model: str, config: SessionConfig, session_id: str | None = None, ticket: ResumeTicket | None = None
+    ) -> None:
         self.phase = Phase.OPENING
-        self.session_id = session_id
-        self.session_info: dict[str, Any] = {}
-        self.incarnation: int | None = None
-        self.resume_token: str | None = None
-        self.last_seq = 0
+        self.session_id = session_id if ticket is None else ticket.session_id
+        self.session_info: dict[str, Any] = {} if ticket is None else ticket.session_info
+        self.incarnation: int | None = None if ticket is None else ticket.incarnation
+        self.resume_token: str | None = None if ticket is None else ticket.resume_token
+        self.last_seq = 0 if ticket is None else ticket.after_seq
         self.end_reason: str | None = None
         self.ended_as_asked = False
+        self.is_taken_up = ticket is not None
         self._model = model
         self._config = config
+        self._outbox = Outbox()
 
     # -- what to say -----------------------------------------------------------------------------------------------
 
     def opening_command(self) -> dict[str, Any]:
-        """The first message of a new session."""
+        """The first message on the first socket."""
+        if self.is_taken_up:
+            return self.resume_command()
         session = self._config.to_wire(model=self._model, session_id=self.session_id)
         return {"type": "session.update", "session": session}
 
     def resume_command(self) -> dict[str, Any]:
         """The first message on a socket that takes the session over."""
+        named = {} if self.incarnation is None else {"incarnation": self.incarnation}
         return {
             "type": "session.resume",
             "session_id": self.session_id,
-            "incarnation": self.incarnation,
+            **named,
             "resume_token": self.resume_token,
             "last_received_server_event_seq": self.last_seq,
         }
@@ -85,6 +105,26 @@ class ClientMachine:
         if self.phase is not Phase.ENDED:
             self.phase = Phase.CLOSING
         return {"type": "session.close"}
+
+    def said(self, event_id: str, message: str, *, type: str) -> None:
+        """Note that ``message`` goes out under ``event_id``. Ids must differ."""
+        self._outbox.add(Said(event_id, message, is_probe=type == "session.heartbeat"))
+
+    def undelivered(self, event: SessionResumed) -> list[str] | None:
+        """What was said and has not arrived, to be said again in this order; ``None`` when the server cannot tell.
+
+        What cannot be told now is forgotten: nobody will ever be able to.
+        """
+        if not event.tells_what_arrived:
+            self._outbox.clear()
+            return None
+        self._outbox.arrived(event.last_client_event_id)
+        return self._outbox.messages()
+
+    @property
+    def unproven_count(self) -> int:
+        """How many events were said so long ago that they are held no more, without proof that they arrived."""
+        return self._outbox.forgotten_count
 
     # -- what was heard --------------------------------------------------------------------------------------------
 
@@ -99,6 +139,7 @@ class ClientMachine:
         match event:
             case SessionResumed():
                 self._adopt_credentials(event)
+                self.session_info = event.session or self.session_info
                 self.phase = Phase.OPEN
             case SessionCreated():
                 self._adopt_credentials(event)
@@ -107,11 +148,15 @@ class ClientMachine:
                 self.phase = Phase.OPEN
             case SessionEnded():
                 self._end(event.reason, as_asked=event.type == "session.closed")
-            case DuplexEvent(type="session.updated") if isinstance(event.raw.get("session"), dict):
-                self.session_info = event.raw["session"]
+            case SessionUpdated():
+                self.session_info = event.session or self.session_info
+            case SessionGoingAway():
+                self.resume_token = event.resume_token or self.resume_token
             case DuplexEvent(type="session.resync_required"):
                 # The server has lost what a resume would need; the session itself goes on while this socket lasts.
                 self.resume_token = None
+            case DuplexEvent(type="session.heartbeat_ack"):
+                self._outbox.probe_answered()
         return event
 
     def settle_resume(self, event: DuplexEvent) -> ResumeVerdict:
@@ -147,6 +192,11 @@ class ClientMachine:
         self.phase = Phase.RESUMING
         return True
 
+    def hang_up(self) -> None:
+        """Note that this client leaves a session that goes on."""
+        if self.phase is not Phase.ENDED:
+            self._end("left", as_asked=True)
+
     def give_up(self) -> None:
         """Note that no resume succeeded."""
         if self.phase is not Phase.ENDED:
@@ -172,7 +222,6 @@ class ClientMachine:
         self.ended_as_asked = as_asked
 
 
-def acknowledgement(event: DuplexEvent) -> Mapping[str, Any] | None:
-    """The ``session.event_ack`` owed for ``event``, which lets the server forget it; ``None`` for unnumbered ones."""
-    seq = event.server_event_seq
-    return None if seq is None else {"type": "session.event_ack", "server_event_seq": seq}
+def acknowledgement(seq: int) -> Mapping[str, Any]:
+    """The ``session.event_ack`` that lets the server forget every event up to ``seq``."""
+    return {"type": "session.event_ack", "server_event_seq": seq}

@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 
+from .audio import BYTES_PER_SAMPLE
 from .errors import DuplexProtocolError, DuplexSessionClosedError
 from .events import (
     AudioDelta,
@@ -21,7 +22,10 @@ from .events import (
 
 QUEUE_ENTRIES = 1024
 DEFAULT_RATE_HZ = 24_000
-BYTES_PER_SAMPLE = 2
+DEFAULT_ENCODING = "pcm16"
+
+# Others name a response without making one: a cleared output buffer, the parts of an item.
+TELLING = (ResponseCreated, SpeakDecision, AudioDelta, TranscriptDelta, TextDelta, ListenDecision, ResponseDone)
 
 
 class ResponseHandle:
@@ -60,7 +64,8 @@ class ResponseHandle:
                 event = self._chunks.popleft()
                 pcm = event.audio
                 rate_hz = event.sample_rate_hz or DEFAULT_RATE_HZ
-                self.played_ms += len(pcm) * 1000 / (BYTES_PER_SAMPLE * rate_hz)
+                size = BYTES_PER_SAMPLE.get(str(event.raw.get("format")), BYTES_PER_SAMPLE[DEFAULT_ENCODING])
+                self.played_ms += len(pcm) * 1000 / (size * rate_hz)
                 yield pcm
             if self.finished:
                 return
@@ -134,6 +139,8 @@ class ResponseStream:
         return found
 
     def _sort_in(self, event: DuplexEvent, response_id: str) -> None:
+        if not isinstance(event, TELLING):
+            return
         handle = self._handles.setdefault(response_id, ResponseHandle(response_id))
         match event:
             case ResponseCreated():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections import deque
 from typing import Protocol
 
@@ -65,21 +66,28 @@ class Consumer(Protocol):
 
 
 class Subscriptions:
-    """All consumers of one client. After ``end``, new ones are over from the start."""
+    """All consumers of one client that somebody still holds. After ``end``, new ones are over from the start.
 
-    def __init__(self) -> None:
-        self._open: set[Consumer] = set()
+    With ``keeps_first``, what comes before there is any consumer is kept, newest 1,024, for those that are then made
+    before the next event.
+    """
+
+    def __init__(self, *, keeps_first: bool = False) -> None:
+        self._open: weakref.WeakSet[Consumer] = weakref.WeakSet()
+        self._first: deque[DuplexEvent] | None = deque(maxlen=QUEUE_EVENTS) if keeps_first else None
         self._is_over = False
         self._failure: str | None = None
 
     def add(self) -> Subscription:
-        """A new subscription, fed from now on."""
+        """A new subscription, fed from now on while it is held."""
         subscription = Subscription()
         self.feed(subscription)
         return subscription
 
     def feed(self, consumer: Consumer) -> None:
-        """Feed ``consumer`` from now on."""
+        """Feed ``consumer`` from now on while it is held."""
+        for event in self._first or ():
+            consumer.put(event)
         if self._is_over:
             consumer.end(self._failure)
         self._open.add(consumer)
@@ -90,12 +98,18 @@ class Subscriptions:
 
     def put(self, event: DuplexEvent) -> None:
         """Hand ``event`` to every consumer."""
-        for consumer in self._open:
+        consumers = list(self._open)
+        if self._first is not None:
+            if consumers:
+                self._first = None
+            else:
+                self._first.append(event)
+        for consumer in consumers:
             consumer.put(event)
 
     def end(self, failure: str | None) -> None:
         """Say to all, also to those that come later, that nothing follows. Only the first call counts."""
         if not self._is_over:
             self._is_over, self._failure = True, failure
-            for consumer in self._open:
+            for consumer in list(self._open):
                 consumer.end(failure)

@@ -90,7 +90,10 @@ Notice = Opened | AttachmentRaised | Ended
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A gateway's right to write ``input``. ``generation`` starts at 1 and goes up by one per attach."""
+    """A gateway's right to write ``input``. ``generation`` starts at 1 and goes up with each attach.
+
+    By one, or by more once the store was started anew: a number whose record it lost is given to nobody else.
+    """
 
     ref: SessionRef
     generation: int
@@ -99,7 +102,7 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A worker's right to write ``output``. ``fence`` starts at 1 and goes up by one per claim."""
+    """A worker's right to write ``output``. ``fence`` starts at 1 and goes up as an attachment's generation does."""
 
     ref: SessionRef
     fence: int
@@ -155,13 +158,18 @@ class Follower(Protocol):
     Claim records (``<fence>-0`` of ``output``) are left out. A follower that starts late gets ``Opened`` once if the
     session is open, and ``AttachmentRaised`` of the newest attachment; of several raises in a row it may see only the
     last. After the last entry of a closed session, and when the session is gone, ``output`` yields ``Ended`` and
-    iteration ends; that of ``input`` just ends. Iteration raises PositionGone if what follows ``after`` was trimmed, or
-    if a newer claim wrote what had been delivered already, because the store had lost it; SessionUnknown never. One
-    iteration at a time; cancelling a pending step loses nothing.
+    iteration ends; that of ``input`` just ends. Iteration raises PositionGone if what follows ``after``, or what a slow
+    reader has yet to get, was trimmed, or if a newer claim wrote what had been delivered already, because the store had
+    lost it; SessionUnknown never. One iteration at a time; cancelling a pending step loses nothing.
     """
 
     def start(self, after: EntryId) -> None:
-        """Begin after ``after`` (exclusive; for ``output`` only ``number`` counts, as seqs do not restart)."""
+        """Begin after ``after`` (exclusive).
+
+        For ``output`` only ``number`` says where, as seqs do not restart. Its ``generation``, if it is the newest fence
+        at the time that the position was known to be good, lets the reader notice that the position itself was lost and
+        written again since; 0 when nobody knows.
+        """
 
     def __aiter__(self) -> AsyncIterator[Entry | Notice]: ...
 
@@ -174,7 +182,7 @@ class SessionLog(Protocol):
     """
 
     async def connect(self) -> None:
-        """Check the store (version, eviction policy), load what it needs. Idempotent.
+        """Check the store (version, eviction policy, durability), load what it needs. Idempotent.
 
         Raises: ConfigurationError when the store is reached but not fit, LogUnavailable when it is not reached.
         """
@@ -211,14 +219,22 @@ class SessionLog(Protocol):
     ) -> tuple[Attachment, Head]:
         """Take the session over on this gateway: compare and rotate the token, raise the generation, tell the others.
 
-        ``after_seq`` is the last frame that the client has; with it, all frames after it must be there to be read.
+        ``after_seq`` is the last frame that the client has; with it, all frames after it must be there to be read, with
+        their audio.
 
         ``record`` becomes input entry ``<generation>-0``; followers of ``output`` get ``AttachmentRaised``. The
         presented digest stays acceptable once more while nothing is attached, until ``confirm``. Of two racing calls
         exactly one wins; the same call again (same digests and gateway) gets the same answer until ``confirm``.
         Raises, in this order: SessionUnknown (also when closed), IncarnationMismatch, TokenRefused, PositionGone when
-        frames after ``after_seq`` were trimmed, acknowledged, or lost by the store and numbered again, PositionAhead
-        when ``after_seq`` is above the last frame. None changes anything.
+        frames after ``after_seq`` or their audio were trimmed, when they were acknowledged, and when frames up to
+        ``after_seq`` may have been lost by the store and numbered again, PositionAhead when ``after_seq`` is above the
+        last frame. None changes anything.
+        """
+
+    async def admit(self, ref: SessionRef, presented_digest: bytes) -> Head:
+        """Check the token as ``attach`` does, but take nothing: good for reading, also after the session was closed.
+
+        Raises, in this order: SessionUnknown, IncarnationMismatch, TokenRefused.
         """
 
     async def confirm(self, attachment: Attachment) -> None:
@@ -253,7 +269,10 @@ class SessionLog(Protocol):
         """Keep ``checkpoint`` (replaces the last one); with ``opening`` also publish the answer to the opening."""
 
     async def snapshot(self, claim: Claim, seq: int, snapshot: bytes) -> None:
-        """Keep ``snapshot``, the packed state after ``seq``, and the one before it. A lower seq changes nothing."""
+        """Keep ``snapshot``, the packed state after ``seq``, and the one before it.
+
+        A lower seq than the newest one's changes nothing, the same seq replaces the newest one only.
+        """
 
     async def acknowledge(self, attachment: Attachment, seq: int) -> None:
         """Raise the acknowledged seq to ``seq``; lower values change nothing."""
@@ -264,7 +283,8 @@ class SessionLog(Protocol):
     async def trim_history(self, claim: Claim, *, input_before: EntryId, output_before: int) -> None:
         """Drop records below these positions, exactly, and their audio; ``first_seq`` rises to ``output_before``.
 
-        A repeat, and a position that was passed already, changes nothing. Drop nothing that no snapshot stands in for.
+        A position above the end counts as the end: seqs and indexes go on as if nothing had been dropped. A repeat, and
+        a position that was passed already, changes nothing. Drop nothing that no snapshot stands in for.
         """
 
     async def close(self, claim: Claim, reason: str) -> None:
@@ -276,7 +296,9 @@ class SessionLog(Protocol):
     async def expire_unclaimed(self, older_than_s: float) -> list[SessionRef]:
         """Close every session that nobody claimed for this long while nothing was attached; return those it closed.
 
-        Their reason is ``unclaimed``. Shared work: any process may ask at any time, each session is closed by one.
+        Unclaimed is what waits, and what is claimed under a lease that ran out; attached what holds an attachment whose
+        lease did not. Both must be so for the whole time. Their reason is ``unclaimed``. Shared work: any process may
+        ask at any time, each session is closed by one. It looks at every open session: not for every second.
         """
 
     # -- the hot path ----------------------------------------------------------------------------------------------
@@ -296,7 +318,8 @@ class SessionLog(Protocol):
         """Return when all that this process has written to or read from this log so far would survive a lost node.
 
         What that takes is the durability level of the settings; with ``memory`` it returns at once. Calls share one
-        question to the store. Raises: LogUnavailable when the store does not confirm it in time.
+        question to the store. Raises: LogUnavailable when the store does not confirm it in time, ConfigurationError at
+        once when the store keeps nothing that could survive. Neither says that anything was lost.
         """
 
     # -- reading ---------------------------------------------------------------------------------------------------
@@ -312,11 +335,24 @@ class SessionLog(Protocol):
         Raises: PositionGone when the entry after ``after_seq`` was trimmed, SessionUnknown.
         """
 
-    async def read_snapshot(self, ref: SessionRef) -> tuple[int, bytes] | None:
-        """The newest snapshot and its seq, or ``None``. Raises: SessionUnknown."""
+    async def read_snapshot(self, ref: SessionRef, *, below_seq: int | None = None) -> tuple[int, bytes] | None:
+        """The newest snapshot that is kept and its seq, with ``below_seq`` of those below that; ``None`` without one.
+
+        Raises: SessionUnknown.
+        """
 
     async def read_input(self, ref: SessionRef, after: EntryId, *, limit: int = 500, audio: bool = True) -> list[Entry]:
-        """Entries with id above ``after``, ascending, attachment records included. Raises: SessionUnknown."""
+        """Entries with id above ``after``, ascending, attachment records included.
+
+        Raises: PositionGone when an entry above ``after`` was trimmed; its ``trimmed`` is the last one that was.
+        SessionUnknown.
+        """
+
+    async def read_input_back(self, ref: SessionRef, before: EntryId | None = None, *, limit: int = 100) -> list[Entry]:
+        """Entries with id below ``before``, or the newest ones, descending, without audio, attachment records included.
+
+        Where input was trimmed, the list just ends: only ``1-0`` is the beginning. Raises: SessionUnknown.
+        """
 
     def follow_output(self, ref: SessionRef) -> AbstractAsyncContextManager[Follower]:
         """Subscribe to ``output``; entering returns once the subscription is confirmed."""

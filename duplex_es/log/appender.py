@@ -5,16 +5,18 @@ What is sent is one transaction of ``XADD NOMKSTREAM`` (audio first, then its re
 whole while the store takes no writes, so nobody is told of a record that is not there. After a failure nothing more of
 a stream is sent before its end was looked up; what is missing is sent again under the same ids. That goes for records
 that had landed, too, and that the store lost with its tail: those of the last moments are remembered for it.
+
+On a cluster there is one transaction for each slot, and each is settled by itself. The notifications follow with the
+next pipeline: a node does not look whether all the keys are still there when a transaction publishes.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import islice
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import chain
 
 from redis.exceptions import ResponseError
 
@@ -22,86 +24,57 @@ from .api import EntryId, Record
 from .connections import Broken, Command, Link, Reply
 from .errors import Fenced, LogError, LogUnavailable, SessionUnknown, TailLost
 from .keys import SessionKeys, StreamKeys
-from .lanes import Backoff, is_demoted, is_transient, stop
+from .lanes import Backoff, Trouble, is_demoted, is_elsewhere, is_transient, nobody_minds, stop
 from .notifications import encode_record
 from .recent import RecentRecords
 from .scripts import Scripts, refused, session_call
 from .settings import LogSettings
+from .writers import Clock, Right, Run, Writer, reinstatement
 
 RECORDS_PER_PIPELINE = 512
 KNOWN_WRITERS = 8192
 
 _log = logging.getLogger(__name__)
 
-
-@dataclass(slots=True)
-class _Run:
-    """One call of ``append``: consecutive records from ``first`` on."""
-
-    first: int
-    records: Sequence[Record]
-    landed: asyncio.Future[None]
-    deadline: float
-    started: bool = False
-
-    @property
-    def last(self) -> int:
-        return self.first + len(self.records) - 1
-
-
-@dataclass(slots=True)
-class _Writer:
-    """One generation's right to write one stream. ``tail`` is the last number known to be in the log."""
-
-    session: SessionKeys
-    stream: StreamKeys
-    generation: int
-    recent: RecentRecords
-    tail: int | None = None
-    epoch: int = 0
-    runs: deque[_Run] = field(default_factory=deque)
-
-    @property
-    def key(self) -> tuple[str, int]:
-        return self.stream.records, self.generation
-
-    def is_doubtful(self, epoch: int) -> bool:
-        """Whether to look up the stream's end before sending: it is not known, or the caller sees it elsewhere."""
-        if self.tail is None or self.epoch != epoch:
-            return True
-        return bool(self.runs) and not (self.runs[0].started or self.runs[0].first == self.tail + 1)
-
-    def owed(self) -> Iterator[Record]:
-        """The records after the tail that follow without a hole; looking at them marks their run as started."""
-        following = (self.tail or 0) + 1
-        for run in self.runs:
-            if run.first > following:
-                return
-            run.started = True
-            yield from islice(run.records, following - run.first, None)
-            following = max(following, run.last + 1)
-
-
-_Portion = tuple[_Writer, list[Record]]
+_Portion = tuple[Writer, list[Record]]
 
 
 class Appender:
     """Appends to the streams of one Redis node over one connection.
 
+    ``by_slot`` is for a node that shares the slots with others; ``trouble`` is called when it does not do as it should.
     ``pipelines`` counts the pipelines that carried appends, ``healed`` the records that the store lost and got again.
     """
 
-    def __init__(self, link: Link, scripts: Scripts, settings: LogSettings, publish: str) -> None:
+    def __init__(
+        self,
+        link: Link,
+        scripts: Scripts,
+        settings: LogSettings,
+        publish: str,
+        *,
+        by_slot: bool = False,
+        trouble: Trouble = nobody_minds,
+    ) -> None:
         self._link = link
         self._scripts = scripts
         self._settings = settings
         self._publish = publish
-        self._writers: dict[tuple[str, int], _Writer] = {}
-        self._busy: dict[tuple[str, int], _Writer] = {}
+        self._by_slot = by_slot
+        self._trouble = trouble
+        self._writers: dict[tuple[str, int], Writer] = {}
+        self._busy: dict[tuple[str, int], Writer] = {}
+        self._held: dict[int, dict[tuple[str, int], Writer]] = {}  # slots that were refused, for a moment
+        self._backoffs: defaultdict[int, Backoff] = defaultdict(Backoff)
+        self._leaving: list[tuple[Collection[int], Appender, Callable[[], None]]] = []
+        self._news: list[Command] = []  # where slots may part: what landed and was not told yet
+        self._in_turn = False
         self._wake = asyncio.Event()
+        self._clock = Clock()
         self._task: asyncio.Task[None] | None = None
         self._compared_epoch = 0
         self._forget_at_s = 0.0
+        self._now_s = 0.0
         self.pipelines = 0
         self.healed = 0
 
@@ -117,29 +90,55 @@ class Appender:
         if not records:
             return
         loop = asyncio.get_running_loop()
-        run = _Run(first, records, loop.create_future(), loop.time() + self._settings.append_timeout_s)
+        run = Run(first, records, loop.create_future(), loop.time() + self._settings.append_timeout_s)
         key = (stream.records, generation)
         writer = self._writers.get(key)
         if writer is None:
             writer = self._writers[key] = self._writer(session, stream, generation)
         writer.runs.append(run)
-        self._busy[key] = writer
-        self._wake.set()
-        if self._task is None or self._task.done():
-            self._task = loop.create_task(self._serve(), name="duplex-es-appender")
+        self._want(writer)
         await run.landed
 
-    def knows(self, session: SessionKeys, stream: StreamKeys, generation: int, tail: int) -> None:
-        """Remember where a stream ends, as a claim or an attach has just said: the first append need not ask."""
+    def _want(self, writer: Writer) -> None:
+        """Serve this writer in the next turn, or with the others of its slot once that is not held any more."""
+        queue = self._busy
+        if self._held:
+            queue = self._held.get(writer.session.slot, queue)
+        queue[writer.key] = writer
+        self._wake.set()
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._serve(), name="duplex-es-appender")
+
+    def knows(
+        self, session: SessionKeys, stream: StreamKeys, generation: int, tail: int, right: Right | None = None
+    ) -> None:
+        """Remember where a stream ends, as a claim or an attach has just said: the first append need not ask.
+
+        ``right`` is what to say again to a store that has lost the claim or the attach itself.
+        """
         if len(self._writers) >= KNOWN_WRITERS:
-            self._writers = dict(self._busy)
+            self._writers = {writer.key: writer for writer in self._waiting()}
         writer = self._writer(session, stream, generation)
-        writer.tail, writer.epoch = tail, self._link.epoch
+        writer.tail, writer.epoch, writer.right = tail, self._link.epoch, right
         self._writers.setdefault(writer.key, writer)
 
-    def _writer(self, session: SessionKeys, stream: StreamKeys, generation: int) -> _Writer:
+    def right(self, holder: str, model: str, record: bytes, token: bytes = b"", recovery: bytes = b"") -> Right:
+        """What has just given a writer its generation."""
+        return Right(holder, model, record, self._clock.now_s(), token, recovery)
+
+    def confirmed(self, stream: StreamKeys, generation: int) -> None:
+        """The token that was presented for this generation is dead."""
+        writer = self._writers.get((stream.records, generation))
+        if writer is not None and writer.right is not None:
+            writer.right.recovery = b""
+
+    def _writer(self, session: SessionKeys, stream: StreamKeys, generation: int) -> Writer:
         recent = RecentRecords(self._settings.heal_window_s, self._settings.heal_bytes)
-        return _Writer(session, stream, generation, recent)
+        return Writer(session, stream, generation, recent)
+
+    def _waiting(self) -> list[Writer]:
+        """Every writer that has something to send or to look up."""
+        return [*self._busy.values(), *(writer for held in self._held.values() for writer in held.values())]
 
     async def drained(self, stream: StreamKeys, generation: int) -> None:
         """Return when nothing of this writer waits any more, and forget the writer."""
@@ -149,11 +148,50 @@ class Appender:
             await asyncio.gather(*(asyncio.shield(run.landed) for run in writer.runs), return_exceptions=True)
             self._writers.pop(writer.key, None)
 
+    def doubt(self) -> None:
+        """The connection may lead to the wrong place: make it anew, and look every stream up that is remembered."""
+        self._link.doubt()
+        for writer in self._writers.values():
+            if self._is_remembered(writer):
+                self._want(writer)
+
     async def close(self) -> None:
         """Stop, close the connection, and fail whatever still waits."""
         task, self._task = self._task, None
         await stop(task)
         await self._link.close()
+
+    # -- moving to another node ------------------------------------------------------------------------------------
+
+    def move(self, slots: Collection[int], to: Appender, then: Callable[[], None]) -> None:
+        """Hand the writers of ``slots`` over as soon as nothing of them is on its way, and call ``then`` in that step.
+
+        Until then this appender goes on taking their records, and hands those over with the rest.
+        """
+        self._leaving.append((slots, to, then))
+        if not self._in_turn:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        leaving, self._leaving = self._leaving, []
+        for slots, to, then in leaving:
+            gone = [writer for writer in self._writers.values() if writer.session.slot in slots]
+            for writer in gone:
+                del self._writers[writer.key]
+                self._busy.pop(writer.key, None)
+            for slot in slots:
+                self._held.pop(slot, None)
+                self._backoffs.pop(slot, None)
+            to.adopt(gone)
+            then()
+
+    def adopt(self, writers: Iterable[Writer]) -> None:
+        """Go on for these writers, which wrote elsewhere so far: where their streams end here is to be looked up."""
+        for writer in writers:
+            writer.tail, writer.epoch = None, 0
+            self._writers[writer.key] = writer
+            if writer.runs or self._is_remembered(writer):
+                self._want(writer)
 
     # -- the task that owns the connection -------------------------------------------------------------------------
 
@@ -161,18 +199,21 @@ class Appender:
         try:
             await self._commit_groups()
         finally:
-            for writer in list(self._busy.values()):
+            for writer in self._waiting():
                 self._give_up(writer, LogUnavailable("the log is closed"))
+            self._held.clear()
 
     async def _commit_groups(self) -> None:
         backoff = Backoff()
         while True:
             await self._wake.wait()
             self._wake.clear()
-            while self._busy:
+            while self._busy or self._news:
                 reason = "the store takes no writes for now"
+                self._in_turn, began_s = True, self._clock.now_s()
                 try:
                     if await self._turn():
+                        self._clock.go_on()
                         backoff.reset()
                         # Whoever was just told that an append landed may have the next one ready.
                         await asyncio.sleep(0)
@@ -180,8 +221,14 @@ class Appender:
                 except Broken as failure:
                     reason = str(failure)
                 except LogError as refusal:
+                    self._news.clear()
                     for writer in list(self._busy.values()):
                         self._give_up(writer, refusal)
+                finally:
+                    self._in_turn = False
+                    self._let_go()
+                self._clock.stop(began_s)
+                self._trouble()
                 self._expire(reason)
                 await backoff.pause()
 
@@ -192,27 +239,50 @@ class Appender:
         if self._compared_epoch != epoch:
             # Behind a new connection may be a store without its tail, also of streams that nobody appends to now.
             self._busy |= {
-                key: writer for key, writer in self._writers.items() if writer.recent.last and writer.epoch != epoch
+                key: writer
+                for key, writer in self._writers.items()
+                if writer.epoch != epoch and self._is_remembered(writer)
             }
         doubtful = [writer for writer in self._busy.values() if writer.is_doubtful(self._link.epoch)]
         if doubtful and not await self._compare(doubtful):
             return False
         self._compared_epoch = epoch
         self._forget()
-        portions = self._collect()
-        if not portions:
+        groups = self._grouped(self._collect())
+        if not groups and not self._news:
             return True
+        transactions = [self._transaction(portions) for portions in groups]
+        self.pipelines += bool(groups)
+        news = len(self._news)
+        replies = await self._link.exchange([*self._news, *chain.from_iterable(transactions)])
+        if elsewhere := [reply for reply in replies[:news] if is_elsewhere(reply)]:
+            self._trouble(*elsewhere)  # those who listen there hear of it when they have found the new place
+        del self._news[:news]
+        has_patience, position = True, news
+        for portions, transaction in zip(groups, transactions, strict=True):
+            own = replies[position : position + len(transaction)]
+            has_patience = await self._settle(portions, own) and has_patience
+            position += len(own)
+        return has_patience
+
+    def _transaction(self, portions: Sequence[_Portion]) -> list[Command]:
         commands: list[Command] = [("MULTI",)]
         for writer, owed in portions:
             for number, record in enumerate(owed, (writer.tail or 0) + 1):
                 self._add(commands, writer, number, record)
         commands.append(("EXEC",))
-        self.pipelines += 1
-        return await self._settle(portions, await self._link.exchange(commands))
+        return commands
+
+    def _is_remembered(self, writer: Writer) -> bool:
+        """Whether there is anything to give again to a store that has lost it."""
+        right = writer.right
+        return bool(writer.recent.last) or (
+            right is not None and right.since_s > self._clock.now_s() - self._settings.heal_window_s
+        )
 
     def _forget(self) -> None:
         """Now and then let go of what nobody will need again, also for streams that have fallen silent."""
-        now_s = asyncio.get_running_loop().time()
+        now_s = self._clock.now_s()
         if now_s >= self._forget_at_s:
             self._forget_at_s = now_s + self._settings.heal_window_s
             for writer in self._writers.values():
@@ -235,38 +305,88 @@ class Appender:
                 self._busy[writer.key] = self._busy.pop(writer.key)
         return portions
 
-    def _add(self, commands: list[Command], writer: _Writer, number: int, record: Record) -> None:
+    def _grouped(self, portions: list[_Portion]) -> list[list[_Portion]]:
+        """By transaction: one that holds everything, or, where slots may part, one for each slot."""
+        if not self._by_slot:
+            return [portions] if portions else []
+        groups: defaultdict[int, list[_Portion]] = defaultdict(list)
+        for writer, owed in portions:
+            groups[writer.session.slot].append((writer, owed))
+        return list(groups.values())
+
+    def _add(self, commands: list[Command], writer: Writer, number: int, record: Record) -> None:
         entry_id = f"{writer.generation}-{number}"
         if record.audio is not None:
             commands.append(("XADD", writer.stream.audio, "NOMKSTREAM", entry_id, "b", record.audio))
         commands.append(("XADD", writer.stream.records, "NOMKSTREAM", entry_id, "m", record.body))
-        notification = encode_record(entry_id, record, self._settings.pointer_above_bytes)
-        commands.append((self._publish, writer.stream.channel, notification))
+        if not self._by_slot:
+            commands.append(self._notification(writer, entry_id, record))
+
+    def _notification(self, writer: Writer, entry_id: str, record: Record) -> Command:
+        text = encode_record(entry_id, record, self._settings.pointer_above_bytes)
+        return self._publish, writer.stream.channel, text
 
     async def _settle(self, portions: Sequence[_Portion], replies: list[Reply]) -> bool:
-        """Tell everybody what became of a pipeline. False when the store asks for patience."""
+        """Tell everybody what became of a transaction. False when the store asks for patience."""
         executed = replies[-1]
         if not isinstance(executed, list):
             # Refused before it began: the first complaint says why, EXEC only that there was one.
             complaints = [reply for reply in replies if isinstance(reply, ResponseError)]
-            if any(is_transient(complaint) for complaint in complaints):
-                if any(is_demoted(complaint) for complaint in complaints):
-                    await self._link.close()
-                return False
-            raise refused(complaints[0]) if complaints else LogError(f"unexpected reply of the store: {executed!r}")
-        position = 0
+            if any(is_demoted(complaint) for complaint in complaints):
+                await self._link.close()
+            return self._be_patient([writer for writer, _ in portions], complaints, executed)
+        position, told, self._now_s = 0, 0 if self._by_slot else 1, self._clock.now_s()
         for writer, owed in portions:
             outcomes: list[Reply] = []
-            for record in owed:
-                position += 3 if record.audio is not None else 2
-                outcomes.append(executed[position - 2])
+            for number, record in enumerate(owed, (writer.tail or 0) + 1):
+                position += 1 + told + (record.audio is not None)
+                outcomes.append(executed[position - 1 - told])
+                if not told and isinstance(outcomes[-1], bytes):
+                    self._news.append(self._notification(writer, f"{writer.generation}-{number}", record))
             self._take(writer, outcomes)
+        if self._backoffs:
+            self._backoffs.pop(portions[0][0].session.slot, None)
         return True
 
-    def _take(self, writer: _Writer, outcomes: list[Reply]) -> None:
+    def _be_patient(self, writers: Sequence[Writer], complaints: Sequence[ResponseError], reply: Reply) -> bool:
+        """Let writers wait that were refused, or give them up where waiting is no use. False when all should wait."""
+        if self._by_slot and (reply is None or any(is_elsewhere(one) or is_transient(one) for one in complaints)):
+            self._hold({writer.session.slot for writer in writers}, complaints)
+            return True
+        if any(is_transient(complaint) for complaint in complaints):
+            return False
+        error = refused(complaints[0]) if complaints else LogError(f"unexpected reply of the store: {reply!r}")
+        for writer in writers:
+            self._give_up(writer, error)
+        return True
+
+    def _hold(self, slots: Collection[int], complaints: Sequence[ResponseError]) -> None:
+        """Leave these slots alone for a moment: who is responsible changes, and nothing of them was written."""
+        self._trouble(*complaints)
+        loop = asyncio.get_running_loop()
+        for slot in slots:
+            if slot not in self._held:
+                loop.call_later(self._backoffs[slot].longer_s(), self._readmit, slot)
+            held = self._held.setdefault(slot, {})
+            for writer in [writer for writer in self._busy.values() if writer.session.slot == slot]:
+                writer.tail = None
+                writer.expire(loop.time(), LogUnavailable(f"slot {slot} is not served: {[*map(str, complaints)]}"))
+                held[writer.key] = self._busy.pop(writer.key)
+
+    def _readmit(self, slot: int) -> None:
+        held = self._held.pop(slot, {})
+        self._busy |= held
+        if held:
+            self._wake.set()
+
+    def _take(self, writer: Writer, outcomes: list[Reply]) -> None:
         for number, outcome in enumerate(outcomes, (writer.tail or 0) + 1):
-            if outcome is None:
+            if outcome is None and not self._by_slot:
                 return self._give_up(writer, SessionUnknown(writer.stream.records))
+            if outcome is None:
+                # Gone, or gone to another node: that of the stream tells.
+                writer.tail = None
+                return None
             if isinstance(outcome, ResponseError):
                 if "equal or smaller" not in str(outcome):
                     return self._give_up(writer, refused(outcome))
@@ -276,54 +396,70 @@ class Appender:
             writer.tail = number
         return self._resolve(writer)
 
-    def _resolve(self, writer: _Writer) -> None:
-        tail, now_s = writer.tail or 0, asyncio.get_running_loop().time()
-        while writer.runs and writer.runs[0].last <= tail:
-            run = writer.runs.popleft()
-            if run.last > writer.recent.last:
-                writer.recent.keep(run.first, run.records, now_s)
-            if not run.landed.done():
-                run.landed.set_result(None)
-        if not writer.runs:
+    def _resolve(self, writer: Writer) -> None:
+        if writer.resolve(self._now_s):
             self._busy.pop(writer.key, None)
 
-    async def _compare(self, writers: list[_Writer]) -> bool:
+    async def _compare(self, writers: list[Writer]) -> bool:
         """Look up where these streams end. False when the store asks for patience."""
         calls = [
             session_call("look", w.session, incarnation=w.session.ref.incarnation, after_seq=0) for w in writers
         ]
         looks = await self._scripts.run(self._link.exchange, calls)
+        forgotten: list[Writer] = []
         for writer, look in zip(writers, looks, strict=True):
-            if is_transient(look):
-                return False
-            if isinstance(look, ResponseError):
-                self._give_up(writer, refused(look))
+            if not isinstance(look, ResponseError):
+                if self._compared(writer, look):
+                    forgotten.append(writer)
+            elif is_elsewhere(look) or is_transient(look):
+                if not self._be_patient([writer], [look], look):
+                    return False
             else:
-                self._compared(writer, look)
+                self._give_up(writer, refused(look))
+        return not forgotten or await self._reinstate(forgotten)
+
+    def _compared(self, writer: Writer, look: Reply) -> bool:
+        """Take over where a stream ends. True when the store has forgotten the writer, and may be told of it again."""
+        state, attachment, claim, last_input, last_seq = look[:5]
+        newest = claim if writer.is_of_output else attachment
+        last = last_seq if writer.is_of_output else EntryId.parse(last_input).number
+        if state in (b"gone", b"past", b"closed"):
+            self._give_up(writer, SessionUnknown(f"{writer.session.member} is {state.decode()}"))
+        elif newest > writer.generation:
+            self._give_up(writer, Fenced(f"generation {newest} is newer than {writer.generation}"))
+        elif newest == writer.generation:
+            self._ends_at(writer, last)
+        elif writer.right is not None and self._is_remembered(writer):
+            return True
+        else:
+            self._give_up(writer, TailLost(last))
+        return False
+
+    async def _reinstate(self, writers: Sequence[Writer]) -> bool:
+        """Give writers their generations again. False when the store asks for patience."""
+        lease_ms = int(self._settings.lease_s * 1000)
+        calls = [reinstatement(writer, lease_ms, self._publish) for writer in writers]
+        for writer, reply in zip(writers, await self._scripts.run(self._link.exchange, calls), strict=True):
+            if not isinstance(reply, ResponseError):
+                _log.warning("%s lost generation %d: raised again", writer.stream.records, writer.generation)
+                self._ends_at(writer, int(reply))
+            elif is_elsewhere(reply) or is_transient(reply):
+                if not self._be_patient([writer], [reply], reply):
+                    return False
+            else:
+                self._give_up(writer, refused(reply))
         return True
 
-    def _compared(self, writer: _Writer, look: Reply) -> None:
-        state, attachment, claim, last_input, last_seq = look[:5]
-        is_output = writer.stream.records == writer.session.output.records
-        newest = claim if is_output else attachment
-        if state in (b"gone", b"past", b"closed"):
-            return self._give_up(writer, SessionUnknown(f"{writer.session.member} is {state.decode()}"))
-        if newest > writer.generation:
-            return self._give_up(writer, Fenced(f"generation {newest} is newer than {writer.generation}"))
-        last = last_seq if is_output else EntryId.parse(last_input).number
-        if newest < writer.generation:
-            # The store forgot the claim or attachment itself.
-            return self._give_up(writer, TailLost(last))
+    def _ends_at(self, writer: Writer, last: int) -> None:
+        self._now_s = self._clock.now_s()
         writer.tail, writer.epoch = last, self._link.epoch
         self._resolve(writer)
         self._heal(writer, last)
         while writer.runs and writer.runs[0].first > last + 1:
-            landed = writer.runs.popleft().landed
-            if not landed.done():
-                landed.set_exception(TailLost(last))
-        return self._resolve(writer)
+            writer.runs.popleft().fail(TailLost(last))
+        self._resolve(writer)
 
-    def _heal(self, writer: _Writer, last: int) -> None:
+    def _heal(self, writer: Writer, last: int) -> None:
         """Queue what landed after ``last`` and is not there any more in front of everything else, if it is all kept."""
         if writer.runs and writer.runs[0].first <= last + 1:
             return
@@ -332,25 +468,18 @@ class Appender:
             landed: asyncio.Future[None] = loop.create_future()
             landed.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody waits for it
             deadline = loop.time() + self._settings.append_timeout_s
-            writer.runs.appendleft(_Run(last + 1, lost, landed, deadline, started=True))
+            writer.runs.appendleft(Run(last + 1, lost, landed, deadline, started=True))
             self._busy[writer.key] = writer
             self.healed += len(lost)
             _log.warning("%s lost %d records after %d: written again", writer.stream.records, len(lost), last)
 
-    def _give_up(self, writer: _Writer, error: LogError) -> None:
+    def _give_up(self, writer: Writer, error: LogError) -> None:
         self._busy.pop(writer.key, None)
         self._writers.pop(writer.key, None)
-        for run in writer.runs:
-            if not run.landed.done():
-                run.landed.set_exception(error)
-        writer.runs.clear()
+        writer.fail(error)
 
     def _expire(self, reason: str) -> None:
-        now = asyncio.get_running_loop().time()
+        now_s = asyncio.get_running_loop().time()
         for writer in list(self._busy.values()):
-            while writer.runs and writer.runs[0].deadline <= now:
-                landed = writer.runs.popleft().landed
-                writer.tail = None
-                if not landed.done():
-                    landed.set_exception(LogUnavailable(reason))
-            self._resolve(writer)
+            if writer.expire(now_s, LogUnavailable(reason)) and not writer.runs:
+                del self._busy[writer.key]

@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Sequence
+from inspect import isawaitable
 from typing import Any
 
+import redis
 from redis.asyncio.connection import AbstractConnection, Connection, parse_url
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
@@ -23,7 +25,8 @@ from .settings import LogSettings
 Argument = bytes | str | int
 Command = Sequence[Argument]
 Reply = Any  # what redis-py makes of a RESP value; an error reply is a ResponseError instance
-ConnectionFactory = Callable[[str], AbstractConnection]
+ConnectionFactory = Callable[[str], AbstractConnection | Awaitable[AbstractConnection]]
+"""Makes a connection for a purpose. One that has to find out first where to connect takes its time to."""
 
 
 class Broken(Exception):
@@ -34,12 +37,18 @@ class Broken(Exception):
         self.replies = replies
 
 
-def connection_factory(url: str, settings: LogSettings) -> ConnectionFactory:
-    """Makes unconnected connections to the node behind ``url``; the argument says what for, in ``CLIENT LIST``.
+LOWEST_CLIENT = (8, 0)
 
-    Raises: ValueError when the URL is not one of Redis.
+
+def connection_options(url: str, settings: LogSettings) -> dict[str, Any]:
+    """How to connect to the node behind ``url``: every argument of redis-py's connection.
+
+    Raises: ValueError when the URL is not one of Redis, ConfigurationError when redis-py is too old.
     """
-    options: dict[str, Any] = {
+    installed = redis.__version__
+    if tuple(int(part) for part in installed.split(".")[:2]) < LOWEST_CLIENT:
+        raise ConfigurationError(f"redis-py {installed} is too old: {LOWEST_CLIENT[0]}.{LOWEST_CLIENT[1]} is needed")
+    return {
         **parse_url(url),
         "protocol": 3,
         "decode_responses": False,
@@ -51,15 +60,29 @@ def connection_factory(url: str, settings: LogSettings) -> ConnectionFactory:
         "socket_connect_timeout": settings.connect_timeout_s,
         "socket_keepalive": True,
     }
-    make = options.pop("connection_class", Connection)
-    if "path" in options:
-        del options["socket_keepalive"]
 
-    def connection(purpose: str) -> AbstractConnection:
-        made: AbstractConnection = make(**options, client_name=f"duplex-es-{purpose}")
-        return made
 
-    return connection
+def make_connection(
+    options: dict[str, Any], purpose: str, address: tuple[str, int] | None = None
+) -> AbstractConnection:
+    """An unconnected connection; ``purpose`` shows in ``CLIENT LIST``, ``address`` overrides that of the options."""
+    arguments = {**options, "client_name": f"duplex-es-{purpose}"}
+    make = arguments.pop("connection_class", Connection)
+    if "path" in arguments:
+        del arguments["socket_keepalive"]
+    if address is not None:
+        arguments["host"], arguments["port"] = address
+    made: AbstractConnection = make(**arguments)
+    return made
+
+
+def connection_factory(url: str, settings: LogSettings) -> ConnectionFactory:
+    """Makes unconnected connections to the node behind ``url``; the argument says what for.
+
+    Raises: ValueError when the URL is not one of Redis, ConfigurationError when redis-py is too old.
+    """
+    options = connection_options(url, settings)
+    return lambda purpose: make_connection(options, purpose)
 
 
 def pack(commands: Sequence[Command]) -> bytes:
@@ -87,21 +110,27 @@ class Link:
         self._purpose = purpose
         self._settings = settings
         self._connection: AbstractConnection | None = None
+        self._is_doubtful = False
         self.epoch = 0
 
     async def ensure(self) -> AbstractConnection:
         """A connected connection. Raises: Broken, ConfigurationError when the store refuses who we are."""
+        if self._is_doubtful:
+            await self.close()
         if self._connection is None:
-            connection = self._connect(self._purpose)
+            self._is_doubtful = False
+            connection: AbstractConnection | None = None
             try:
                 async with asyncio.timeout(self._settings.connect_timeout_s):
+                    made = self._connect(self._purpose)
+                    connection = await made if isawaitable(made) else made
                     await connection.connect()  # type: ignore[no-untyped-call]
             except AuthenticationError as refusal:
                 await self._drop(connection)
                 raise ConfigurationError(f"the store refuses the credentials: {refusal}") from refusal
             except (RedisError, OSError) as failure:
                 await self._drop(connection)
-                raise Broken(f"cannot connect: {failure}", []) from failure
+                raise Broken(f"cannot connect: {str(failure) or type(failure).__name__}", []) from failure
             except BaseException:
                 await self._drop(connection)
                 raise
@@ -109,9 +138,16 @@ class Link:
             self.epoch += 1
         return self._connection
 
+    def doubt(self) -> None:
+        """Connect anew before the next use: the connection may lead to the wrong place. From any task."""
+        self._is_doubtful = True
+
     async def exchange(self, commands: Sequence[Command]) -> list[Reply]:
-        """Send one pipeline and read all of its replies; error replies are values. Raises: Broken."""
-        connection = await self.ensure()
+        """Send one pipeline and read all of its replies; error replies are values. Raises: Broken.
+
+        Doubt does not count here: what ``ensure`` led to is used until the owner asks for it again.
+        """
+        connection = self._connection or await self.ensure()
         replies: list[Reply] = []
         loop, patience_s = asyncio.get_running_loop(), self._settings.socket_timeout_s
         try:
@@ -138,13 +174,13 @@ class Link:
     async def close(self) -> None:
         """Drop the connection, with whatever it still carries. Idempotent."""
         connection, self._connection = self._connection, None
-        if connection is not None:
-            await self._drop(connection)
+        await self._drop(connection)
 
     @staticmethod
-    async def _drop(connection: AbstractConnection) -> None:
+    async def _drop(connection: AbstractConnection | None) -> None:
         try:
-            await connection.disconnect(nowait=True)
+            if connection is not None:
+                await connection.disconnect(nowait=True)
         except (RedisError, OSError):
             return  # it is gone either way
 

@@ -16,6 +16,11 @@ LogError
 """
 
 
+from __future__ import annotations
+
+from .api import EntryId
+
+
 class LogError(Exception):
     """Anything the log reports."""
 
@@ -41,11 +46,15 @@ class IncarnationMismatch(LogError):
 
 
 class PositionGone(LogError):
-    """What was asked for has been trimmed; ``first_available`` is the lowest seq that is left."""
+    """What was asked for has been trimmed; ``first_available`` is the lowest seq that is left.
 
-    def __init__(self, first_available: int) -> None:
-        super().__init__(f"trimmed up to seq {first_available - 1}")
+    For ``input`` it is an index, and ``trimmed`` the id of the last entry that is gone: reading on after it works.
+    """
+
+    def __init__(self, first_available: int, trimmed: EntryId | None = None) -> None:
+        super().__init__(f"gone up to {first_available - 1 if trimmed is None else trimmed}")
         self.first_available = first_available
+        self.trimmed = trimmed
 
 
 class PositionAhead(LogError):

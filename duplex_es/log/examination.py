@@ -8,23 +8,34 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from statistics import median
-from typing import Literal
 
 from redis.exceptions import ResponseError
 
-from .connections import Argument, Command, Exchange, Link, Reply, connection_factory
+from .addresses import Target, parse_store_url
+from .connections import (
+    Argument,
+    Command,
+    ConnectionFactory,
+    Exchange,
+    Link,
+    Reply,
+    connection_factory,
+    connection_options,
+    make_connection,
+)
+from .durability import witnesses
 from .errors import ConfigurationError, LogUnavailable
+from .findings import Finding, together
 from .fitness import LOWEST_VERSION
+from .keys import FLEET_TAG, PARTITION_SLOTS, TAGS
 from .lanes import Lane
 from .scripts import LIBRARY, library
+from .sentinel import SentinelNode
 from .settings import LogSettings
+from .surroundings import examine_cluster, examine_sentinels
 
-Level = Literal["ok", "warning", "failure"]
-
-TRIAL_KEY = "dx:{fleet}:trial"
-"""Stream: where the examination times appends; deleted at its end, and gone by itself soon after."""
 TRIALS, TRIAL_BYTES, TRIAL_TTL_S = 50, 4_096, 30
 CONFIGURED = ("appendfsync", "min-replicas-to-write")
 SKEW_S = 1.0
@@ -32,26 +43,54 @@ SLOW_MS, TOO_SLOW_MS = 5.0, 50.0
 FULL, TOO_FULL = 0.75, 0.9
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at: what was found, and what to change unless it is ``ok``."""
-
-    subject: str
-    level: Level
-    found: str
-    advice: str = ""
-
-
 async def examine(url: str, settings: LogSettings | None = None) -> list[Finding]:
     """Look at the store behind ``url``; one finding for each subject, always in the same order.
+
+    Behind sentinels it is the primary that is looked at, on a cluster every primary.
 
     Raises: LogUnavailable when it does not answer, ConfigurationError when it refuses the credentials, ValueError for
     a URL that is none.
     """
     settings = settings or LogSettings(append_timeout_s=3.0)
-    lane = Lane(Link(connection_factory(url, settings), "doctor", settings), settings)
+    target = parse_store_url(url)
+    if target.kind == "server":
+        return await _examined(connection_factory(url, settings), settings)
+    if target.kind == "cluster":
+        return await _examine_nodes(target, settings)
+    around = await examine_sentinels(target, settings)
+    primary = SentinelNode(target, settings)
     try:
-        return await examine_through(lane.run)
+        return [*around, *await _examined(primary.connect, settings)]
+    finally:
+        await primary.close()
+
+
+async def _examine_nodes(target: Target, settings: LogSettings) -> list[Finding]:
+    view, around = await examine_cluster(target, settings)
+    if not around:
+        raise LogUnavailable("none of its nodes answers")
+    options = {**connection_options(target.url, settings), "db": 0}
+    by_node: dict[str, list[Finding]] = {}
+    for address in dict.fromkeys(served.primary for served in view):
+        ranges = [served for served in view if served.primary == address]
+        own = next(
+            (p for p, one in enumerate(PARTITION_SLOTS) if any(r.first <= one <= r.last for r in ranges)), None
+        )
+        connect = partial(make_connection, options, address=address)
+        try:
+            found = await _examined(connect, settings, in_cluster=True, tag=None if own is None else TAGS[own])
+        except LogUnavailable as error:
+            found = [Finding("nodes", "failure", f"no answer: {error}", "start it, or let a replica take over")]
+        by_node[f"{address[0]}:{address[1]}"] = found
+    return [*around, *together(by_node)]
+
+
+async def _examined(
+    connect: ConnectionFactory, settings: LogSettings, *, in_cluster: bool = False, tag: str | None = FLEET_TAG
+) -> list[Finding]:
+    lane = Lane(Link(connect, "doctor", settings), settings)
+    try:
+        return await examine_through(lane.run, in_cluster=in_cluster, tag=tag)
     finally:
         await lane.close()
 
@@ -59,10 +98,12 @@ async def examine(url: str, settings: LogSettings | None = None) -> list[Finding
 async def examine_through(
     exchange: Exchange,
     *,
+    in_cluster: bool = False,
+    tag: str | None = FLEET_TAG,
     wall_s: Callable[[], float] = time.time,
     clock_s: Callable[[], float] = time.perf_counter,
 ) -> list[Finding]:
-    """As ``examine``, over a connection that is there."""
+    """As ``examine``, over a connection that is there, to a node that serves the slot of ``tag`` if of any."""
     asked: list[Command] = [("INFO",), *(("CONFIG", "GET", name) for name in CONFIGURED)]
     asked.append(("FUNCTION", "LIST", "LIBRARYNAME", LIBRARY, "WITHCODE"))
     info_reply, *configured, functions = await exchange(asked)
@@ -75,17 +116,18 @@ async def examine_through(
     config = {name: _setting(reply, name) for name, reply in zip(CONFIGURED, configured, strict=True)}
     findings = [
         _version(info),
-        _shape(info),
+        *([] if in_cluster else [_shape(info)]),
         _eviction(info),
         _memory(info),
         _persistence(info, config["appendfsync"]),
         _replication(info, config["min-replicas-to-write"]),
+        _durability(info),
         _clock(store_time, middle_s),
         _functions(functions),
     ]
     # A replica takes no appends; that it is one was said above.
-    if info.get("role") != "slave":
-        findings.append(await _latency(exchange, clock_s))
+    if info.get("role") != "slave" and tag is not None:
+        findings.append(await _latency(exchange, f"dx:{tag}:trial", clock_s))
     return findings
 
 
@@ -101,7 +143,7 @@ def _version(info: Mapping[str, str]) -> Finding:
 
 def _shape(info: Mapping[str, str]) -> Finding:
     if info.get("cluster_enabled") == "1":
-        advice = "use a single primary, with replicas if you like; a cluster is not spoken to yet"
+        advice = "write redis+cluster:// and name some of its nodes: this one serves only its own slots"
         return Finding("topology", "failure", "Redis Cluster", advice)
     return Finding("topology", "ok", info.get("redis_mode", info.get("server_mode", "standalone")))
 
@@ -159,6 +201,18 @@ def _replication(info: Mapping[str, str], least: str | None) -> Finding:
     return Finding("replication", "ok", found)
 
 
+def _durability(info: Mapping[str, str]) -> Finding:
+    asked = witnesses(info, LogSettings())
+    if info.get("role") == "slave":
+        return Finding("durability", "ok", "a matter of its primary")
+    if asked is None:
+        advice = "no frame can be said to be safe, and the level strict is refused: set appendonly yes"
+        if info.get("aof_enabled") == "1":
+            advice = "add a replica, or use Redis 7.2 or Valkey: this version cannot be asked what is on its disk"
+        return Finding("durability", "warning", "nobody can vouch for what was written", advice)
+    return Finding("durability", "ok", f"vouched for by {'the disk' if asked.disk else 'one replica'}")
+
+
 def _clock(store_time: Reply, here_s: float) -> Finding:
     if isinstance(store_time, ResponseError):
         return Finding("clock", "failure", f"TIME is refused: {store_time}", "allow TIME: leases are on this clock")
@@ -182,12 +236,12 @@ def _functions(listed: Reply) -> Finding:
     return Finding("functions", "warning", f"library {LIBRARY} of another build", advice)
 
 
-async def _latency(exchange: Exchange, clock_s: Callable[[], float]) -> Finding:
+async def _latency(exchange: Exchange, key: str, clock_s: Callable[[], float]) -> Finding:
     times_ms: list[float] = []
     append: list[Sequence[Argument]] = [
         ("MULTI",),
-        ("XADD", TRIAL_KEY, "*", "m", bytes(TRIAL_BYTES)),
-        ("EXPIRE", TRIAL_KEY, TRIAL_TTL_S),
+        ("XADD", key, "*", "m", bytes(TRIAL_BYTES)),
+        ("EXPIRE", key, TRIAL_TTL_S),
         ("EXEC",),
     ]
     try:
@@ -199,7 +253,7 @@ async def _latency(exchange: Exchange, clock_s: Callable[[], float]) -> Finding:
             if refusals:
                 advice = "let this user write keys that begin with dx:, or make room"
                 return Finding("append", "failure", f"refused: {refusals[0]}", advice)
-        await exchange([("DEL", TRIAL_KEY)])
+        await exchange([("DEL", key)])
     except LogUnavailable as error:
         return Finding("append", "failure", f"no answer: {error}", "let the store take writes")
     middle_ms, worst_ms = median(times_ms), max(times_ms)

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import logging
+
 from redis.exceptions import ResponseError
 
 from .connections import Exchange
+from .durability import NOTHING_SURVIVES, fields_of, witnesses
 from .errors import ConfigurationError
 from .scripts import refused
+from .settings import LogSettings
 
 LOWEST_VERSION = (7, 0)
 
 
-async def check_store(exchange: Exchange) -> None:
+_log = logging.getLogger(__name__)
+
+
+async def check_store(exchange: Exchange, settings: LogSettings | None = None) -> None:
     """Return when the store behind ``exchange`` is fit. Needs INFO only: CONFIG is often forbidden.
+
+    That nothing would survive the store is a warning, unless the durability of ``settings`` is ``strict``.
 
     Raises: ConfigurationError that says which setting to change, LogUnavailable.
     """
     (info,) = await exchange([("INFO",)])
     if isinstance(info, ResponseError):
         raise refused(info)
-    text = info if isinstance(info, bytes) else bytes(info)
-    fields = dict(line.split(":", 1) for line in text.decode(errors="replace").splitlines() if ":" in line)
+    fields = fields_of(info)
     # Valkey answers with the version of Redis that it is compatible to.
     version = fields.get("redis_version", "0")
     if tuple(int(part) for part in version.split(".")[:2]) < LOWEST_VERSION:
@@ -31,3 +39,8 @@ async def check_store(exchange: Exchange) -> None:
             f"maxmemory-policy is {policy}: the store would drop sessions that are going on."
             " Set maxmemory-policy to noeviction"
         )
+    settings = settings or LogSettings()
+    if settings.durability != "memory" and witnesses(fields, settings) is None:
+        if settings.durability == "strict":
+            raise ConfigurationError(f"the durability is strict, but {NOTHING_SURVIVES}")
+        _log.warning("nothing that is written can be vouched for: %s", NOTHING_SURVIVES)

@@ -14,6 +14,9 @@ from .feed import Feed
 from .notifications import decode
 
 CATCH_UP_ENTRIES = 200
+"""The most that one step of catching up reads; ``CATCH_UP_BYTES`` is what it should not exceed by much."""
+CATCH_UP_BYTES = 256 * 1024
+FEWEST_ENTRIES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,20 @@ class RedisFollower(Feed):
         self._opening: bytes | None = None
         self._told_opening = False
         self._ended: str | None = None
+        self._step = CATCH_UP_ENTRIES
+        self._vouched = False
+        self.passed = 0
+        """The newest fence whose entries were delivered, so that a seq used again before it would have been noticed."""
+
+    def start(self, after: EntryId) -> None:
+        """See ``Follower``."""
+        self._vouched = after.generation > 0 or after.number == 0
+        super().start(after)
+
+    @property
+    def position(self) -> EntryId:
+        """The last entry that was delivered, else where it began."""
+        return self._last
 
     # -- what the subscription and the renewal of leases report ----------------------------------------------------
 
@@ -88,7 +105,8 @@ class RedisFollower(Feed):
             case AttachmentRaised(generation=generation):
                 self._raised = max(self._raised, generation)
             case Ended(reason=reason):
-                self._ended, self._behind = reason, True
+                # Nothing more will show a hole: see whether all that is left to be read is still there.
+                self._ended, self._unsure = reason, True
         self._wake.set()
 
     def resumed(self) -> None:
@@ -174,7 +192,7 @@ class RedisFollower(Feed):
             return
         self._after = standing.read_after
         if 0 < self._last.generation < standing.written_under:
-            self._lose_position()
+            self._lose_position(self._last.number + 1)
         if standing.state != "gone" and self._last.number + 1 < standing.first_seq:
             self._unsure = True
             raise PositionGone(standing.first_seq)
@@ -184,19 +202,30 @@ class RedisFollower(Feed):
         self._behind = False
         self._drop_live()
         try:
-            entries = await self._read(self._after, CATCH_UP_ENTRIES)
+            entries = await self._read(self._after, self._step)
         except BaseException:
             self._behind = True
             raise
-        if len(entries) == CATCH_UP_ENTRIES:
+        if len(entries) == self._step:
             self._behind = True
+        if not entries and self._output and self._seen.number > self._last.number:
+            self._seen, self._unsure = self._last, True  # trimmed, or lost by the store
         for entry in entries:
             self._after = entry.id
             self._seen = max(self._seen, entry.id)
             if self._is_later(entry.id):
+                if self._output and entry.id.number > self._last.number + 1:
+                    self._lose_position(entry.id.number)
                 self._deliver(entry)
             elif self._is_used_again(entry.id):
-                self._lose_position()
+                self._lose_position(self._last.number + 1)
+        self._fit(entries)
+
+    def _fit(self, entries: list[Entry]) -> None:
+        """Read as many entries next time as make a reasonable amount of memory."""
+        if entries:
+            size = sum(len(entry.body) + len(entry.audio or b"") for entry in entries) // len(entries)
+            self._step = max(FEWEST_ENTRIES, min(CATCH_UP_ENTRIES, CATCH_UP_BYTES // max(1, size)))
 
     def _take_live(self) -> None:
         entry = self._live.popleft()
@@ -207,11 +236,13 @@ class RedisFollower(Feed):
         elif self._is_later(entry.id):
             self._behind = True  # a hole: this entry and what is before it stand in the log
         elif self._is_used_again(entry.id):
-            self._lose_position()
+            self._lose_position(self._last.number + 1)
 
     def _deliver(self, entry: Entry) -> None:
         self._last = entry.id
         self._pending.append(entry)
+        if self._vouched:
+            self.passed = max(self.passed, entry.id.generation)
 
     def _is_later(self, entry_id: EntryId) -> bool:
         if self._output:
@@ -222,9 +253,9 @@ class RedisFollower(Feed):
         """Whether a newer claim wrote a seq that was delivered already, because the store had lost it meanwhile."""
         return self._output and entry_id.number > 0 and entry_id.generation > self._last.generation > 0
 
-    def _lose_position(self) -> NoReturn:
+    def _lose_position(self, first_available: int) -> NoReturn:
         self._unsure = True
-        raise PositionGone(self._last.number + 1)
+        raise PositionGone(first_available)
 
     def _follows(self, entry_id: EntryId) -> bool:
         """Whether nothing can be missing between the last entry and this one."""

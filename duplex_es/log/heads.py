@@ -31,7 +31,7 @@ def head_from(session_id: str, reply: Reply) -> Head:
 
 def standing_from(look: Reply, *, output: bool) -> Standing:
     """The ``Standing`` in the reply of ``look.lua``, for a follower of ``output`` or of ``input``."""
-    state, attachment, fence, _last_input, _last_seq, first_seq, read_after, reason, opening, claim = look
+    state, attachment, fence, _last_input, _last_seq, first_seq, read_after, reason, opening, claim = look[:10]
     return Standing(
         state=state.decode(),
         generation=fence if output else attachment,

@@ -28,6 +28,9 @@ _SUFFIXES = (
 )
 TAGS = tuple(f"{{p{p:03d}{_SUFFIXES[2 * p : 2 * p + 2]}}}" for p in range(PARTITIONS))
 
+FLEET_TAG = "{fleet}"
+"""The hash tag of all keys of the fleet."""
+
 READY_CHANNEL = "dx:ready"
 """Announces ``<partition> <model>`` when a session starts to wait for a worker. One channel for the whole store."""
 
@@ -67,6 +70,13 @@ def slot(key: str) -> int:
     return crc_hqx(key.encode(), 0) % SLOTS
 
 
+PARTITION_SLOTS = tuple(slot(tag) for tag in TAGS)
+"""The cluster slot of each partition."""
+
+FLEET_SLOT = slot(PING)
+"""The cluster slot of all keys of the fleet."""
+
+
 def partition_of(session_id: str) -> int:
     """The partition of a session; the same in every process and release."""
     return blake2b(session_id.encode(), digest_size=1).digest()[0]
@@ -75,6 +85,11 @@ def partition_of(session_id: str) -> int:
 def head(session_id: str) -> str:
     """Hash: the head of the newest incarnation."""
     return f"dx:{TAGS[partition_of(session_id)]}:head:{session_id}"
+
+
+def marker(partition: int) -> str:
+    """String with a time to live: written to learn whether what was written before it would survive."""
+    return f"dx:{TAGS[partition]}:marker"
 
 
 def ready(partition: int, model: str) -> str:
@@ -144,6 +159,11 @@ class SessionKeys:
             sessions=sessions(partition),
             member=name,
         )
+
+    @property
+    def slot(self) -> int:
+        """The cluster slot that all of them share."""
+        return PARTITION_SLOTS[self.partition]
 
     def ready(self, model: str) -> str:
         """The queue in which this session waits for a worker of ``model``."""

@@ -7,8 +7,9 @@ import random
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from redis.exceptions import ReadOnlyError, ResponseError
+from redis.exceptions import AskError, ClusterDownError, ReadOnlyError, ResponseError, TryAgainError
 
 from .connections import Broken, Command, Link, Reply
 from .errors import ConfigurationError, LogError, LogUnavailable
@@ -24,7 +25,7 @@ def is_transient(reply: Reply) -> bool:
     """Whether the same command may succeed in a moment."""
     # redis-py cuts the code off the errors it has a class for.
     return isinstance(reply, ResponseError) and (
-        str(reply).startswith(TRANSIENT) or type(reply).__name__ in _TRANSIENT_CLASSES
+        _said(reply).startswith(TRANSIENT) or type(reply).__name__ in _TRANSIENT_CLASSES
     )
 
 
@@ -35,7 +36,29 @@ _TRANSIENT_CLASSES = frozenset(
 
 def is_demoted(reply: Reply) -> bool:
     """Whether the node became a replica: the connection leads to the wrong place."""
-    return isinstance(reply, ReadOnlyError) or (isinstance(reply, ResponseError) and str(reply).startswith("READONLY"))
+    return isinstance(reply, ReadOnlyError) or (
+        isinstance(reply, ResponseError) and _said(reply).startswith("READONLY")
+    )
+
+
+def _said(reply: ResponseError) -> str:
+    """An error's text; of a transaction that was refused at its very end, why."""
+    return str(reply).rpartition("discarded because of: ")[2]
+
+
+def is_elsewhere(reply: Reply) -> bool:
+    """Whether another node of the cluster is responsible, or will be in a moment: MOVED, ASK, TRYAGAIN, CLUSTERDOWN."""
+    return isinstance(reply, AskError | TryAgainError | ClusterDownError)
+
+
+class Trouble(Protocol):
+    """Called when a node does not do as it should, with the error replies if there were any. Returns at once."""
+
+    def __call__(self, *complaints: Reply) -> None: ...
+
+
+def nobody_minds(*complaints: Reply) -> None:
+    """The ``Trouble`` of whoever has no other node to turn to."""
 
 
 class Backoff:
@@ -44,10 +67,14 @@ class Backoff:
     def __init__(self) -> None:
         self._pause_s = 0.0
 
+    def longer_s(self) -> float:
+        """How long to wait now: a little longer than the last time."""
+        self._pause_s = min(max(0.02, self._pause_s * 2), 0.5)
+        return self._pause_s * random.uniform(0.5, 1.0)
+
     async def pause(self) -> None:
         """Wait a little longer than the last time."""
-        self._pause_s = min(max(0.02, self._pause_s * 2), 0.5)
-        await asyncio.sleep(self._pause_s * random.uniform(0.5, 1.0))
+        await asyncio.sleep(self.longer_s())
 
     def reset(self) -> None:
         """The next failure is a first one."""
@@ -64,6 +91,13 @@ async def stop(task: asyncio.Task[None] | None) -> None:
         task.exception()
 
 
+class Moved(LogUnavailable):
+    """Ask again: another node may be responsible now."""
+
+    def __init__(self) -> None:
+        super().__init__("another node may be responsible now")
+
+
 @dataclass(slots=True)
 class _Job:
     commands: Sequence[Command]
@@ -75,11 +109,17 @@ class Lane:
     """Runs pipelines in order on one connection, and again after a failure: only for what may run twice.
 
     Jobs that wait together travel together. A job that finds no answer until its deadline ends in LogUnavailable.
+    ``by_slot`` is for a node that shares the slots with others: what it says of them is an answer like any other.
+    ``trouble`` is called when the node does not do as it should.
     """
 
-    def __init__(self, link: Link, settings: LogSettings) -> None:
+    def __init__(
+        self, link: Link, settings: LogSettings, *, by_slot: bool = False, trouble: Trouble = nobody_minds
+    ) -> None:
         self._link = link
         self._settings = settings
+        self._by_slot = by_slot
+        self._trouble = trouble
         self._jobs: deque[_Job] = deque()
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -93,6 +133,14 @@ class Lane:
         if self._task is None or self._task.done():
             self._task = loop.create_task(self._serve(), name="duplex-es-lane")
         return await job.future
+
+    def hand_back(self) -> None:
+        """End every job that waits in ``Moved``: it may be another node's by now."""
+        self._fail(self._jobs, Moved())
+
+    def doubt(self) -> None:
+        """The connection may lead to the wrong place: make it anew before it is used again."""
+        self._link.doubt()
 
     async def close(self) -> None:
         """Stop, close the connection, and fail whatever still waits."""
@@ -118,6 +166,7 @@ class Lane:
                         backoff.reset()
                         continue
                 except Broken as failure:
+                    self._trouble()
                     self._expire(str(failure))
                 except ConfigurationError as refusal:
                     self._fail(self._jobs, refusal)
@@ -131,6 +180,7 @@ class Lane:
         refused: list[_Job] = []
         demoted = False
         try:
+            await self._link.ensure()
             replies = await self._link.exchange([command for job in batch for command in job.commands])
         except Broken as broken:
             replies, failure = broken.replies, broken
@@ -141,7 +191,7 @@ class Lane:
             if len(own) < len(job.commands):
                 break
             self._jobs.popleft()
-            if any(is_transient(reply) for reply in own):
+            if any(self._is_to_wait(reply) for reply in own):
                 refused.append(job)
                 demoted = demoted or any(is_demoted(reply) for reply in own)
             elif not job.future.done():
@@ -152,8 +202,12 @@ class Lane:
         if demoted:
             await self._link.close()
         if refused:
+            self._trouble()
             self._expire("the store takes no writes for now")
         return not refused
+
+    def _is_to_wait(self, reply: Reply) -> bool:
+        return is_transient(reply) and not (self._by_slot and is_elsewhere(reply))
 
     def _expire(self, reason: str) -> None:
         now = asyncio.get_running_loop().time()

@@ -10,18 +10,13 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 
 from .api import (
-    START,
     Attachment,
-    AttachmentRaised,
     Claim,
-    Ended,
     Entry,
     EntryId,
     Head,
-    Opened,
     Record,
     SessionRef,
     WorkerCard,
@@ -35,50 +30,10 @@ from .errors import (
     TailLost,
     TokenRefused,
 )
-from .feed import Feed
+from .memory_follower import MemoryFollower
+from .memory_session import MemorySession
 from .packing import claim_record
 from .settings import LogSettings
-
-
-@dataclass
-class _Session:
-    """One life of a session: its head, and both streams."""
-
-    ref: SessionRef
-    model: str
-    token: bytes
-    recovery: bytes | None = None
-    state: str = "waiting"
-    reason: str = ""
-    generation: int = 0
-    attached: bool = False
-    attached_until_s: float = 0.0
-    gateway: str = ""
-    fence: int = 0
-    worker: str = ""
-    claimable_from_s: float = 0.0
-    expires_s: float | None = None
-    acknowledged_seq: int = 0
-    opening: bytes | None = None
-    checkpoint: bytes | None = None
-    input: list[Entry] = field(default_factory=list)
-    output: list[Entry] = field(default_factory=list)
-    last_input: EntryId = START
-    last_seq: int = 0
-    wake: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def add_input(self, entry: Entry) -> None:
-        self.input.append(entry)
-        self.last_input = entry.id
-
-    def add_output(self, entry: Entry) -> None:
-        self.output.append(entry)
-        self.last_seq = max(self.last_seq, entry.id.number)
-
-    def changed(self) -> None:
-        """Wake whoever follows; the next waiter gets a fresh event."""
-        self.wake.set()
-        self.wake = asyncio.Event()
 
 
 class MemoryLog:
@@ -90,8 +45,8 @@ class MemoryLog:
     def __init__(self, settings: LogSettings | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self.settings = settings or LogSettings()
         self._clock = clock
-        self._current: dict[str, _Session] = {}
-        self._past: dict[SessionRef, _Session] = {}
+        self._current: dict[str, MemorySession] = {}
+        self._past: dict[SessionRef, MemorySession] = {}
         self._cards: dict[str, tuple[float, WorkerCard]] = {}
         self._ready = asyncio.Event()
 
@@ -115,13 +70,13 @@ class MemoryLog:
                     del self._current[session.ref.session_id]
                 session.changed()
 
-    def _newest(self, session_id: str) -> _Session:
+    def _newest(self, session_id: str) -> MemorySession:
         self._forget_expired()
         if session_id not in self._current:
             raise SessionUnknown(session_id)
         return self._current[session_id]
 
-    def _readable(self, ref: SessionRef) -> _Session:
+    def _readable(self, ref: SessionRef) -> MemorySession:
         self._forget_expired()
         session = self._current.get(ref.session_id)
         if session is None or session.ref != ref:
@@ -130,42 +85,26 @@ class MemoryLog:
             raise SessionUnknown(str(ref))
         return session
 
-    def _open(self, ref: SessionRef) -> _Session:
+    def _open(self, ref: SessionRef) -> MemorySession:
         session = self._newest(ref.session_id)
         if session.ref != ref or session.state == "closed":
             raise SessionUnknown(f"{ref} is over")
         return session
 
-    def _attached(self, attachment: Attachment) -> _Session:
+    def _attached(self, attachment: Attachment) -> MemorySession:
         session = self._open(attachment.ref)
         if session.generation != attachment.generation:
             raise Fenced(f"attachment {session.generation} is newer than {attachment.generation}")
         return session
 
-    def _claimed(self, claim: Claim) -> _Session:
+    def _claimed(self, claim: Claim) -> MemorySession:
         session = self._open(claim.ref)
         if session.fence != claim.fence:
             raise Fenced(f"claim {session.fence} is newer than {claim.fence}")
         return session
 
-    def _head(self, session: _Session) -> Head:
-        seqs = [entry.id.number for entry in session.output if entry.id.number]
-        return Head(
-            ref=session.ref,
-            model=session.model,
-            state=session.state,
-            generation=session.generation,
-            attached=session.attached and session.attached_until_s > self._clock(),
-            gateway=session.gateway,
-            fence=session.fence,
-            worker=session.worker,
-            output=EntryId(session.fence, session.last_seq),
-            input=session.last_input,
-            first_seq=min(seqs, default=session.last_seq + 1),
-            acknowledged_seq=session.acknowledged_seq,
-            opening=session.opening,
-            checkpoint=session.checkpoint,
-        )
+    def _head(self, session: MemorySession) -> Head:
+        return session.head(self._clock())
 
     # -- rare operations -------------------------------------------------------------------------------------------
 
@@ -193,13 +132,13 @@ class MemoryLog:
             raise SessionExists(f"{ref} is not the next incarnation any more")
         if current:
             self._past[current.ref] = current
-        session = _Session(ref, model, token_digest, claimable_from_s=self._clock())
+        session = MemorySession(ref, model, token_digest, claimable_from_s=self._clock())
         self._current[ref.session_id] = session
         attachment = self._raise_attachment(session, gateway, record)
         self._ready.set()
         return attachment
 
-    def _raise_attachment(self, session: _Session, gateway: str, record: bytes) -> Attachment:
+    def _raise_attachment(self, session: MemorySession, gateway: str, record: bytes) -> Attachment:
         session.generation += 1
         session.gateway = gateway
         session.attached = True
@@ -208,8 +147,28 @@ class MemoryLog:
         session.changed()
         return Attachment(session.ref, session.generation, gateway)
 
+    def _admitted(self, ref: SessionRef, presented_digest: bytes) -> MemorySession:
+        session = self._newest(ref.session_id)
+        if session.ref != ref:
+            raise IncarnationMismatch(f"{ref.session_id} is at incarnation {session.ref.incarnation}")
+        recovers = presented_digest == session.recovery and not self._head(session).attached
+        if presented_digest != session.token and not recovers:
+            raise TokenRefused(ref.session_id)
+        return session
+
+    async def admit(self, ref: SessionRef, presented_digest: bytes) -> Head:
+        """See ``SessionLog``."""
+        return self._head(self._admitted(ref, presented_digest))
+
     async def attach(
-        self, ref: SessionRef, *, presented_digest: bytes, next_digest: bytes, gateway: str, record: bytes
+        self,
+        ref: SessionRef,
+        *,
+        presented_digest: bytes,
+        next_digest: bytes,
+        gateway: str,
+        record: bytes,
+        after_seq: int | None = None,
     ) -> tuple[Attachment, Head]:
         """See ``SessionLog``."""
         session = self._newest(ref.session_id)
@@ -219,9 +178,9 @@ class MemoryLog:
             raise SessionUnknown(f"{ref} is closed")
         if (session.token, session.recovery, session.gateway) == (next_digest, presented_digest, gateway):
             return Attachment(ref, session.generation, gateway), self._head(session)
-        recovers = presented_digest == session.recovery and not self._head(session).attached
-        if presented_digest != session.token and not recovers:
-            raise TokenRefused(ref.session_id)
+        self._admitted(ref, presented_digest)
+        if after_seq is not None:
+            session.check_position(after_seq)
         session.token, session.recovery = next_digest, presented_digest
         attachment = self._raise_attachment(session, gateway, record)
         return attachment, self._head(session)
@@ -237,7 +196,7 @@ class MemoryLog:
         except Fenced:
             return
         if session.attached:
-            session.attached = False
+            session.attached, session.left_s = False, min(self._clock(), session.attached_until_s)
             session.add_input(Entry(EntryId(attachment.generation, session.last_input.number + 1), record))
             session.changed()
 
@@ -248,7 +207,7 @@ class MemoryLog:
             self._ready.clear()
             return None
         session = min(waiting, key=lambda candidate: candidate.claimable_from_s)
-        session.fence += 1
+        session.raise_fence()
         session.worker = worker
         session.state = "claimed"
         session.claimable_from_s = self._clock() + self.settings.lease_s
@@ -256,7 +215,7 @@ class MemoryLog:
         session.changed()
         return Claim(session.ref, session.fence, worker, session.model), self._head(session)
 
-    def _waiting(self) -> list[_Session]:
+    def _waiting(self) -> list[MemorySession]:
         self._forget_expired()
         now_s = self._clock()
         return [s for s in self._current.values() if s.state != "closed" and s.claimable_from_s <= now_s]
@@ -311,6 +270,14 @@ class MemoryLog:
             session.opening = opening
             session.changed()
 
+    async def snapshot(self, claim: Claim, seq: int, snapshot: bytes) -> None:
+        """See ``SessionLog``."""
+        session = self._claimed(claim)
+        newest = session.snapshots[-1][0] if session.snapshots else -1
+        if seq >= newest:
+            older = [kept for kept in session.snapshots if kept[0] != seq]
+            session.snapshots = [*older[-1:], (seq, snapshot)]
+
     async def acknowledge(self, attachment: Attachment, seq: int) -> None:
         """See ``SessionLog``."""
         session = self._attached(attachment)
@@ -318,19 +285,31 @@ class MemoryLog:
 
     async def trim_audio(self, claim: Claim, *, input_before: EntryId, output_before: int) -> None:
         """See ``SessionLog``."""
-        session = self._claimed(claim)
-        session.input = [Entry(e.id, e.body) if e.id < input_before else e for e in session.input]
-        session.output = [Entry(e.id, e.body) if e.id.number < output_before else e for e in session.output]
+        self._claimed(claim).trim_audio(input_before, output_before)
+
+    async def trim_history(self, claim: Claim, *, input_before: EntryId, output_before: int) -> None:
+        """See ``SessionLog``."""
+        self._claimed(claim).trim_history(input_before, output_before)
 
     async def close(self, claim: Claim, reason: str) -> None:
         """See ``SessionLog``."""
         session = self._newest(claim.ref.session_id)
         if session.ref == claim.ref and session.fence == claim.fence and session.state == "closed":
             return
-        session = self._claimed(claim)
+        self._end(self._claimed(claim), reason)
+
+    def _end(self, session: MemorySession, reason: str) -> None:
         session.state, session.reason, session.attached = "closed", reason, False
         session.expires_s = self._clock() + self.settings.retention_s
         session.changed()
+
+    async def expire_unclaimed(self, older_than_s: float) -> list[SessionRef]:
+        """See ``SessionLog``."""
+        before_s = self._clock() - older_than_s
+        unclaimed = [s for s in self._waiting() if max(s.claimable_from_s, s.unattached_from_s) <= before_s]
+        for session in unclaimed:
+            self._end(session, "unclaimed")
+        return [session.ref for session in unclaimed]
 
     # -- the hot path ----------------------------------------------------------------------------------------------
 
@@ -364,6 +343,9 @@ class MemoryLog:
         numbered = enumerate(records, first)
         return [Entry(EntryId(generation, n), record.body, record.audio) for n, record in numbered if n > last]
 
+    async def persisted(self, ref: SessionRef) -> None:
+        """At once: what is in this process is as safe as it will ever be."""
+
     # -- reading ---------------------------------------------------------------------------------------------------
 
     async def head(self, session_id: str) -> Head:
@@ -381,22 +363,37 @@ class MemoryLog:
         found = [entry for entry in session.output if entry.id.number > after_seq][:limit]
         return found if audio else [Entry(entry.id, entry.body) for entry in found]
 
+    async def read_snapshot(self, ref: SessionRef, *, below_seq: int | None = None) -> tuple[int, bytes] | None:
+        """See ``SessionLog``."""
+        kept = self._readable(ref).snapshots
+        return next((one for one in reversed(kept) if below_seq is None or one[0] < below_seq), None)
+
     async def read_input(
         self, ref: SessionRef, after: EntryId, *, limit: int = 500, audio: bool = True
     ) -> list[Entry]:
         """See ``SessionLog``."""
-        found = [entry for entry in self._readable(ref).input if entry.id > after][:limit]
+        session = self._readable(ref)
+        if after < session.trimmed_input:
+            raise PositionGone(session.trimmed_input.number + 1, session.trimmed_input)
+        found = [entry for entry in session.input if entry.id > after][:limit]
         return found if audio else [Entry(entry.id, entry.body) for entry in found]
+
+    async def read_input_back(
+        self, ref: SessionRef, before: EntryId | None = None, *, limit: int = 100
+    ) -> list[Entry]:
+        """See ``SessionLog``."""
+        entries = reversed(self._readable(ref).input)
+        return [Entry(e.id, e.body) for e in entries if before is None or e.id < before][:limit]
 
     @asynccontextmanager
     async def follow_output(self, ref: SessionRef) -> AsyncIterator[MemoryFollower]:
         """See ``SessionLog``."""
-        yield MemoryFollower(self, ref, output=True)
+        yield MemoryFollower(self, self._readable, ref, output=True)
 
     @asynccontextmanager
     async def follow_input(self, ref: SessionRef) -> AsyncIterator[MemoryFollower]:
         """See ``SessionLog``."""
-        yield MemoryFollower(self, ref, output=False)
+        yield MemoryFollower(self, self._readable, ref, output=False)
 
     async def sessions(self) -> list[Head]:
         """See ``SessionLog``."""
@@ -421,47 +418,3 @@ class MemoryLog:
     async def waiting(self, model: str) -> int:
         """See ``SessionLog``."""
         return sum(session.model == model for session in self._waiting())
-
-
-class MemoryFollower(Feed):
-    """A ``Follower`` that looks at the lists themselves: the log is its buffer."""
-
-    def __init__(self, log: MemoryLog, ref: SessionRef, *, output: bool) -> None:
-        super().__init__()
-        self._log = log
-        self._ref = ref
-        self._output = output
-        self._opened = False
-        self._raised = 0
-
-    async def _advance(self) -> None:
-        try:
-            session = self._log._readable(self._ref)
-        except SessionUnknown:
-            self._finish("gone")
-            return
-        wake = session.wake
-        if self._output and not self._opened and session.opening is not None:
-            self._opened = True
-            self._pending.append(Opened(session.opening))
-        if self._output and session.generation > self._raised:
-            self._raised = session.generation
-            self._pending.append(AttachmentRaised(session.generation))
-        entries = await self._next_entries()
-        if entries:
-            self._last = entries[-1].id
-            self._pending.extend(entries)
-        elif session.state == "closed":
-            self._finish(session.reason)
-        elif not self._pending:
-            await wake.wait()
-
-    def _finish(self, reason: str) -> None:
-        self._finished = True
-        if self._output:
-            self._pending.append(Ended(reason))
-
-    async def _next_entries(self) -> list[Entry]:
-        if self._output:
-            return await self._log.read_output(self._ref, self._last.number)
-        return await self._log.read_input(self._ref, self._last)

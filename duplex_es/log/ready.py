@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from redis.exceptions import ResponseError
 
 from .api import SessionRef
-from .connections import Command, Exchange, Reply
-from .keys import PARTITIONS, parse_member, ready
+from .connections import Command, Reply
+from .keys import PARTITION_SLOTS, PARTITIONS, parse_member, ready
+from .nodes import Nodes, from_each
 from .scripts import refused
 
 CANDIDATES_PER_QUEUE = 8
+PATIENCE_S = 2.0
+"""How long one node of several may hold up the look at the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +43,8 @@ class ReadyFinder:
     catches lost announcements and claims whose lease ran out.
     """
 
-    def __init__(
-        self, exchange: Exchange, sweep_interval_s: float, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._exchange = exchange
+    def __init__(self, nodes: Nodes, sweep_interval_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._nodes = nodes
         self._sweep_interval_s = sweep_interval_s
         self._clock = clock
         self._models: set[str] = set()
@@ -107,10 +108,23 @@ class ReadyFinder:
     async def _look(self, queues: Sequence[tuple[int, str]]) -> None:
         if not queues:
             return
+
+        async def ask(positions: list[int]) -> list[Candidate]:
+            return await self._waiting([queues[position] for position in positions])
+
+        slots = [PARTITION_SLOTS[partition] for partition, _ in queues]
+        answers = await from_each(self._nodes, slots, ask, PATIENCE_S)
+        heard = {position for positions, _ in answers for position in positions}
+        self._announced.update(queue for position, queue in enumerate(queues) if position not in heard)
+        found = [candidate for _, candidates in answers for candidate in candidates]
+        self._candidates = deque(sorted([*self._candidates, *found], key=lambda candidate: candidate.since_ms))
+
+    async def _waiting(self, queues: Sequence[tuple[int, str]]) -> list[Candidate]:
+        """The candidates in queues of one node, by its clock."""
         commands: list[Command] = [("TIME",)]
         for partition, model in queues:
             commands.append(("ZRANGE", ready(partition, model), 0, CANDIDATES_PER_QUEUE - 1, "WITHSCORES"))
-        clock, *replies = await self._exchange(commands)
+        clock, *replies = await self._nodes.calls(commands)
         now_ms = int(clock[0]) * 1000 + int(clock[1]) / 1000
         found: list[Candidate] = []
         for queue, reply in zip(queues, replies, strict=True):
@@ -122,7 +136,7 @@ class ReadyFinder:
             found += waiting
             if len(waiting) == CANDIDATES_PER_QUEUE:
                 self._announced.add(queue)  # there may be more
-        self._candidates = deque(sorted([*self._candidates, *found], key=lambda candidate: candidate.since_ms))
+        return found
 
 
 def _scored(reply: Reply) -> list[tuple[str, float]]:

@@ -1,40 +1,42 @@
 """The session log on Redis streams: which call does what. How it is done stands next door.
 
 ``scripts`` calls the Lua files, one for each rare operation; ``appender`` writes records; ``follower`` and
-``subscriber`` deliver them; ``reading`` reads what is stored. A process holds four connections: one each for appends,
-calls, reads of history, and subscriptions.
+``subscriber`` deliver them; ``reading`` reads what is stored; ``durability`` knows what would survive. A process holds
+four connections to each node: one each for appends, calls, reads of history, and subscriptions; a fifth for what is
+safe, once it asks.
 """
 
 from __future__ import annotations
 
-import asyncio
 import secrets
-from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from redis.exceptions import ResponseError
 
 from . import keys
+from .addresses import parse_store_url
 from .api import Attachment, Claim, Entry, EntryId, Head, Record, SessionRef, WorkerCard
-from .appender import Appender
-from .connections import Command, ConnectionFactory, Link, Reply, connection_factory
-from .errors import PositionGone, SessionExists, SessionUnknown
-from .fitness import check_store
+from .cluster import ClusterNodes
+from .connections import Command, ConnectionFactory, Reply, connection_factory
+from .durability import persisted
+from .errors import IncarnationMismatch, PositionGone, SessionExists, SessionUnknown, TokenRefused
+from .expiry import expire_unclaimed
+from .fleet import Fleet
 from .follower import RedisFollower, Standing
+from .followers import Followers
 from .heads import head_from, standing_from
 from .keys import SessionKeys
-from .lanes import Lane
-from .packing import claim_record, pack_card, unpack_card
-from .reading import read_after
+from .nodes import Nodes, OneNode, ask, checked
+from .packing import claim_record
+from .positions import Positions
+from .reading import read_after, read_before, read_input_after
 from .ready import ReadyFinder, announcement
-from .scripts import Call, Scripts, refused, session_call
+from .renewal import renew
+from .scripts import refused, session_call
+from .sentinel import SentinelNode
 from .settings import LogSettings
-from .subscriber import Subscriber
 from .watch import WorkerWatch
-
-# How news travels. Sharded on a cluster: this is the one place to say so.
-SUBSCRIBE, UNSUBSCRIBE, PUBLISH = "SUBSCRIBE", "UNSUBSCRIBE", "PUBLISH"
 
 
 class RedisLog:
@@ -43,37 +45,43 @@ class RedisLog:
     ``check`` is off only for stand-ins that know no INFO.
     """
 
-    def __init__(self, connect: ConnectionFactory, settings: LogSettings | None = None, *, check: bool = True) -> None:
+    def __init__(
+        self, store: ConnectionFactory | Nodes, settings: LogSettings | None = None, *, check: bool = True
+    ) -> None:
         self.settings = settings or LogSettings()
         self._check = check
-        self._scripts = Scripts()
-        self._calls = Lane(Link(connect, "call", self.settings), self.settings)
-        self._reads = Lane(Link(connect, "read", self.settings), self.settings)
-        self.appender = Appender(Link(connect, "append", self.settings), self._scripts, self.settings, PUBLISH)
-        self.subscriber = Subscriber(connect, self.settings, (SUBSCRIBE, UNSUBSCRIBE, PUBLISH))
-        self._ready = ReadyFinder(self._calls.run, self.settings.sweep_interval_s)
-        self._watch = WorkerWatch(self._calls.run, self._scripts, self.subscriber, self.settings)
+        self.nodes: Nodes = OneNode(store, self.settings) if callable(store) else store
+        self._ready = ReadyFinder(self.nodes, self.settings.sweep_interval_s)
+        self._watch = WorkerWatch(self.nodes, self.settings)
+        self._fleet = Fleet(self.nodes, self.settings)
         self._hears_ready = False
-        self._followers: dict[str, set[RedisFollower]] = defaultdict(set)
+        self._followers = Followers()
+        self._positions = Positions()
 
     @classmethod
     def from_url(cls, url: str, settings: LogSettings | None = None) -> RedisLog:
-        """A log for ``redis://``, ``rediss://`` or ``unix://``; nothing is connected yet. Raises: ValueError."""
+        """A log for any URL of ``addresses``; nothing is connected yet.
+
+        Raises: ValueError when it is none, ConfigurationError when redis-py is too old.
+        """
         settings = settings or LogSettings()
+        target = parse_store_url(url)
+        if target.kind == "sentinel":
+            return cls(SentinelNode(target, settings), settings)
+        if target.kind == "cluster":
+            return cls(ClusterNodes(target, settings), settings)
         return cls(connection_factory(url, settings), settings)
 
     async def connect(self) -> None:
         """See ``SessionLog``."""
         if self._check:
-            await check_store(self._calls.run)
-        await self._scripts.load(self._calls.run)
+            await self.nodes.check()
+        await self.nodes.scripts.load(self.nodes.calls)
 
     async def close_connections(self) -> None:
         """See ``SessionLog``."""
         await self._watch.close()
-        await asyncio.gather(
-            self.appender.close(), self._calls.close(), self._reads.close(), self.subscriber.close()
-        )
+        await self.nodes.close()
 
     async def ping(self) -> None:
         """See ``SessionLog``."""
@@ -83,14 +91,10 @@ class RedisLog:
 
     async def _call(self, name: str, session: SessionKeys, queue: str = "", **args: bytes | str | int) -> Reply:
         call = session_call(name, session, queue, incarnation=session.ref.incarnation, **args)
-        return await self._scripts.call(self._calls.run, call)
+        return await self.nodes.scripts.call(self.nodes.calls, call)
 
     async def _run(self, *commands: Command) -> list[Reply]:
-        replies = await self._calls.run(commands)
-        for reply in replies:
-            if isinstance(reply, ResponseError):
-                raise refused(reply)
-        return replies
+        return await ask(self.nodes, *commands)
 
     @property
     def _lease_ms(self) -> int:
@@ -125,11 +129,18 @@ class RedisLog:
             announcement=announcement(session.partition, model),
         )
         self._ready.announced(session.partition, model)
-        self.appender.knows(session, session.input, generation, 0)
+        (await self.nodes.appender(session.slot)).knows(session, session.input, generation, 0)
         return Attachment(ref, generation, gateway)
 
     async def attach(
-        self, ref: SessionRef, *, presented_digest: bytes, next_digest: bytes, gateway: str, record: bytes
+        self,
+        ref: SessionRef,
+        *,
+        presented_digest: bytes,
+        next_digest: bytes,
+        gateway: str,
+        record: bytes,
+        after_seq: int | None = None,
     ) -> tuple[Attachment, Head]:
         """See ``SessionLog``."""
         session = SessionKeys.of(ref)
@@ -141,42 +152,68 @@ class RedisLog:
             gateway=gateway,
             record=record,
             lease_ms=self._lease_ms,
-            publish=PUBLISH,
+            publish=self.nodes.publish,
+            after_seq="" if after_seq is None else after_seq,
         )
-        self.appender.knows(session, session.input, generation, 0)
-        return Attachment(ref, generation, gateway), head_from(ref.session_id, fields)
+        head = head_from(ref.session_id, fields)
+        appender = await self.nodes.appender(session.slot)
+        right = appender.right(gateway, head.model, record, next_digest, presented_digest)
+        appender.knows(session, session.input, generation, 0, right)
+        return Attachment(ref, generation, gateway), head
+
+    async def admit(self, ref: SessionRef, presented_digest: bytes) -> Head:
+        """See ``SessionLog``."""
+        fields = ("incarnation", "token", "recovery")
+        ((incarnation, token, recovery),) = await self._run(("HMGET", keys.head(ref.session_id), *fields))
+        if incarnation is None:
+            raise SessionUnknown(ref.session_id)
+        if int(incarnation) != ref.incarnation:
+            raise IncarnationMismatch(f"{ref.session_id} is at incarnation {int(incarnation)}")
+        head = await self.head(ref.session_id)
+        if presented_digest != token and (head.attached or presented_digest != recovery):
+            raise TokenRefused(ref.session_id)
+        return head
 
     async def confirm(self, attachment: Attachment) -> None:
         """See ``SessionLog``."""
-        await self._call("confirm", SessionKeys.of(attachment.ref), generation=attachment.generation)
+        session = SessionKeys.of(attachment.ref)
+        await self._call("confirm", session, generation=attachment.generation)
+        (await self.nodes.appender(session.slot)).confirmed(session.input, attachment.generation)
 
     async def detach(self, attachment: Attachment, record: bytes) -> None:
         """See ``SessionLog``."""
         session = SessionKeys.of(attachment.ref)
         # Its record takes the next index, so what was handed in before must have landed.
-        await self.appender.drained(session.input, attachment.generation)
-        await self._call("detach", session, generation=attachment.generation, record=record, publish=PUBLISH)
+        await (await self.nodes.appender(session.slot)).drained(session.input, attachment.generation)
+        channel = session.output.channel
+        passed = self._followers.passed(channel)
+        generation = attachment.generation
+        publish = self.nodes.publish
+        await self._call("detach", session, generation=generation, record=record, publish=publish, passed=passed)
+        self._followers.forget(channel)
 
     async def claim(self, worker: str, models: Sequence[str]) -> tuple[Claim, Head] | None:
         """See ``SessionLog``."""
         await self._hear_ready()
         while candidate := await self._ready.find(models):
-            session = SessionKeys.of(candidate.ref)
+            session, record = SessionKeys.of(candidate.ref), claim_record(worker, candidate.model)
             claimed = await self._call(
                 "claim",
                 session,
                 candidate.model,
                 member=session.member,
                 worker=worker,
-                record=claim_record(worker, candidate.model),
+                record=record,
                 nonce=secrets.token_hex(8),
                 lease_ms=self._lease_ms,
-                publish=PUBLISH,
+                publish=self.nodes.publish,
             )
             if claimed is not None:
                 fence, fields = claimed
                 head = head_from(candidate.ref.session_id, fields)
-                self.appender.knows(session, session.output, fence, head.output.number)
+                appender = await self.nodes.appender(session.slot)
+                right = appender.right(worker, candidate.model, record)
+                appender.knows(session, session.output, fence, head.output.number, right)
                 return Claim(candidate.ref, fence, worker, candidate.model), head
         return None
 
@@ -189,59 +226,19 @@ class RedisLog:
         if not self._hears_ready:
             self._hears_ready = True
             try:
-                await self.subscriber.subscribe(keys.READY_CHANNEL, self._ready)
+                await self.nodes.subscribe(keys.READY_CHANNEL, self._ready)
             except BaseException:
                 self._hears_ready = False
                 raise
 
     async def renew(self, attachments: Sequence[Attachment], claims: Sequence[Claim]) -> list[Attachment | Claim]:
         """See ``SessionLog``."""
-        partitions: dict[int, list[Attachment | Claim]] = defaultdict(list)
-        leases: list[Attachment | Claim] = [*attachments, *claims]
-        for lease in leases:
-            partitions[keys.partition_of(lease.ref.session_id)].append(lease)
-        calls = [self._renewal(held) for held in partitions.values()]
-        replies = await self._scripts.run(self._calls.run, calls) if calls else []
-        lost: list[Attachment | Claim] = []
-        for held, reply in zip(partitions.values(), replies, strict=True):
-            if isinstance(reply, ResponseError):
-                raise refused(reply)
-            for lease, standing in zip(held, reply, strict=True):
-                if not standing[0]:
-                    lost.append(lease)
-                self._notice(lease, standing)
-        return lost
-
-    def _renewal(self, leases: Sequence[Attachment | Claim]) -> Call:
-        call_keys: list[str] = []
-        args: list[str | int] = [self._lease_ms]
-        for lease in leases:
-            session = SessionKeys.of(lease.ref)
-            if isinstance(lease, Claim):
-                call_keys += [session.head, session.input.records, session.ready(lease.model)]
-                args += ["c", lease.ref.incarnation, lease.fence, session.member]
-            else:
-                call_keys += [session.head, session.output.records, session.head]
-                args += ["a", lease.ref.incarnation, lease.generation, session.member]
-        return Call("renew", call_keys, args)
-
-    def _notice(self, lease: Attachment | Claim, standing: Reply) -> None:
-        """Let the followers of what this holder reads compare: a lost notification has no other witness."""
-        _, state, attachment, fence, last, opened = standing
-        session = SessionKeys.of(lease.ref)
-        if isinstance(lease, Claim):
-            channel, generation = session.input.channel, attachment
-            position = EntryId.parse(last) if last else EntryId(0, 0)
-        else:
-            channel, generation = session.output.channel, fence
-            position = EntryId(fence, int(last or 0))
-        for follower in self._followers.get(channel, ()):
-            follower.noticed(state.decode(), generation, attachment, position, bool(opened))
+        return await renew(self.nodes, self._followers, [*attachments, *claims], self.settings)
 
     async def release(self, claim: Claim) -> None:
         """See ``SessionLog``."""
         session = SessionKeys.of(claim.ref)
-        await self.appender.drained(session.output, claim.fence)
+        await (await self.nodes.appender(session.slot)).drained(session.output, claim.fence)
         await self._call(
             "release",
             session,
@@ -261,8 +258,12 @@ class RedisLog:
             checkpoint=checkpoint,
             opens=int(opening is not None),
             opening=opening or b"",
-            publish=PUBLISH,
+            publish=self.nodes.publish,
         )
+
+    async def snapshot(self, claim: Claim, seq: int, snapshot: bytes) -> None:
+        """See ``SessionLog``."""
+        await self._call("snapshot", SessionKeys.of(claim.ref), fence=claim.fence, seq=seq, snapshot=snapshot)
 
     async def acknowledge(self, attachment: Attachment, seq: int) -> None:
         """See ``SessionLog``."""
@@ -270,8 +271,15 @@ class RedisLog:
 
     async def trim_audio(self, claim: Claim, *, input_before: EntryId, output_before: int) -> None:
         """See ``SessionLog``."""
+        await self._trim("trim_audio", claim, input_before, output_before)
+
+    async def trim_history(self, claim: Claim, *, input_before: EntryId, output_before: int) -> None:
+        """See ``SessionLog``."""
+        await self._trim("trim_history", claim, input_before, output_before)
+
+    async def _trim(self, script: str, claim: Claim, input_before: EntryId, output_before: int) -> None:
         await self._call(
-            "trim_audio",
+            script,
             SessionKeys.of(claim.ref),
             fence=claim.fence,
             input_before=str(input_before),
@@ -281,7 +289,7 @@ class RedisLog:
     async def close(self, claim: Claim, reason: str) -> None:
         """See ``SessionLog``."""
         session = SessionKeys.of(claim.ref)
-        await self.appender.drained(session.output, claim.fence)
+        await (await self.nodes.appender(session.slot)).drained(session.output, claim.fence)
         await self._call(
             "close",
             session,
@@ -290,20 +298,35 @@ class RedisLog:
             reason=reason,
             retention_s=str(self.settings.retention_s),
             member=session.member,
-            publish=PUBLISH,
+            publish=self.nodes.publish,
         )
+
+    async def expire_unclaimed(self, older_than_s: float) -> list[SessionRef]:
+        """See ``SessionLog``."""
+        nodes, retention_s = self.nodes, self.settings.retention_s
+        return await expire_unclaimed(nodes.calls, nodes.scripts, older_than_s, retention_s, nodes.publish)
 
     # -- the hot path ----------------------------------------------------------------------------------------------
 
     async def append_input(self, attachment: Attachment, first_index: int, records: Sequence[Record]) -> None:
         """See ``SessionLog``."""
         session = SessionKeys.of(attachment.ref)
-        await self.appender.append(session, session.input, attachment.generation, first_index, records)
+        appender = await self.nodes.appender(session.slot)
+        await appender.append(session, session.input, attachment.generation, first_index, records)
+        self._positions.wrote(session.input.channel, attachment.generation, first_index, len(records))
 
     async def append_output(self, claim: Claim, first_seq: int, records: Sequence[Record]) -> None:
         """See ``SessionLog``."""
         session = SessionKeys.of(claim.ref)
-        await self.appender.append(session, session.output, claim.fence, first_seq, records)
+        appender = await self.nodes.appender(session.slot)
+        await appender.append(session, session.output, claim.fence, first_seq, records)
+        self._positions.wrote(session.output.channel, claim.fence, first_seq, len(records))
+
+    async def persisted(self, ref: SessionRef) -> None:
+        """See ``SessionLog``."""
+        if self.settings.durability != "memory":
+            session = SessionKeys.of(ref)
+            await persisted(self.nodes, session, self._positions.known(session, self._followers), self.settings)
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -333,19 +356,40 @@ class RedisLog:
         found: list[Entry] = []
         after = standing.read_after
         while len(found) < limit:
-            entries = await read_after(self._reads.run, session.output, after, limit, audio)
+            entries = await read_after(self.nodes.reads, session.output, after, limit, audio)
             if not entries:
                 break
             found += [entry for entry in entries if entry.id.number > after_seq]
             after = entries[-1].id
         return found[:limit]
 
+    async def read_snapshot(self, ref: SessionRef, *, below_seq: int | None = None) -> tuple[int, bytes] | None:
+        """See ``SessionLog``."""
+        session = SessionKeys.of(ref)
+        for fields in (("snapshot_seq", "snapshot"), ("older_seq", "older")):
+            ((seq, snapshot),) = checked(await self.nodes.reads([("HMGET", session.snap, *fields)]))
+            if seq is not None and (below_seq is None or int(seq) < below_seq):
+                return int(seq), snapshot
+        if (await self._look(session, 0, output=True)).state == "gone":
+            raise SessionUnknown(session.member)
+        return None
+
     async def read_input(
         self, ref: SessionRef, after: EntryId, *, limit: int = 500, audio: bool = True
     ) -> list[Entry]:
         """See ``SessionLog``."""
         session = SessionKeys.of(ref)
-        entries = await read_after(self._reads.run, session.input, after, limit, audio)
+        entries = await read_input_after(self.nodes.reads, session, after, limit, audio)
+        if not entries and (await self._look(session, 0, output=False)).state == "gone":
+            raise SessionUnknown(session.member)
+        return entries
+
+    async def read_input_back(
+        self, ref: SessionRef, before: EntryId | None = None, *, limit: int = 100
+    ) -> list[Entry]:
+        """See ``SessionLog``."""
+        session = SessionKeys.of(ref)
+        entries = await read_before(self.nodes.reads, session.input, before, limit)
         if not entries and (await self._look(session, 0, output=False)).state == "gone":
             raise SessionUnknown(session.member)
         return entries
@@ -365,28 +409,32 @@ class RedisLog:
     @asynccontextmanager
     async def _follow(self, session: SessionKeys, *, output: bool) -> AsyncIterator[RedisFollower]:
         stream = session.output if output else session.input
+
+        async def read(after: EntryId, limit: int) -> list[Entry]:
+            if output:
+                return await read_after(self.nodes.reads, stream, after, limit, audio=True)
+            return await read_input_after(self.nodes.reads, session, after, limit, audio=True)
+
         follower = RedisFollower(
-            lambda after, limit: read_after(self._reads.run, stream, after, limit, audio=True),
+            read,
             lambda after_seq: self._look(session, after_seq, output=output),
             output=output,
             buffer_bytes=self.settings.follower_buffer_bytes,
         )
-        await self.subscriber.subscribe(stream.channel, follower)
-        self._followers[stream.channel].add(follower)
+        await self.nodes.subscribe(stream.channel, follower)
+        self._followers.add(stream.channel, follower)
         try:
             yield follower
         finally:
-            self.subscriber.unsubscribe(stream.channel, follower)
-            self._followers[stream.channel].discard(follower)
-            if not self._followers[stream.channel]:
-                del self._followers[stream.channel]
+            self.nodes.unsubscribe(stream.channel, follower)
+            self._followers.discard(stream.channel, follower)
 
     async def sessions(self) -> list[Head]:
         """See ``SessionLog``."""
         known = await self._run(*(("ZRANGE", keys.sessions(p), 0, -1) for p in range(keys.PARTITIONS)))
         refs = [keys.parse_member(name.decode()) for names in known for name in names]
         calls = [session_call("head", SessionKeys.of(ref), incarnation=ref.incarnation) for ref in refs]
-        replies = await self._scripts.run(self._calls.run, calls) if calls else []
+        replies = await self.nodes.scripts.run(self.nodes.calls, calls) if calls else []
         found = [(ref, reply) for ref, reply in zip(refs, replies, strict=True) if reply is not None]
         for _, reply in found:
             if isinstance(reply, ResponseError):
@@ -398,34 +446,17 @@ class RedisLog:
     async def register(self, card: WorkerCard) -> None:
         """See ``SessionLog``."""
         await self._watch.stand_for(card.worker)
-        await self._run(
-            *(("SADD", names, card.worker) for names in keys.FLEET_SETS),
-            ("SET", keys.card(card.worker), pack_card(card), "PX", self._lease_ms),
-        )
+        await self._fleet.register(card)
 
     async def unregister(self, worker: str) -> None:
         """See ``SessionLog``."""
         self._watch.leave(worker)
-        await self._run(("DEL", keys.card(worker)), *(("SREM", names, worker) for names in keys.FLEET_SETS))
+        await self._fleet.unregister(worker)
 
     async def fleet(self) -> list[WorkerCard]:
         """See ``SessionLog``."""
-        (names,) = await self._run(("SMEMBERS", keys.WORKERS))
-        workers = sorted(name.decode() for name in names)
-        if not workers:
-            return []
-        (cards,) = await self._run(("MGET", *(keys.card(worker) for worker in workers)))
-        dead = [worker for worker, data in zip(workers, cards, strict=True) if data is None]
-        if dead:
-            # One that registers at this very moment is back with its next call.
-            await self._run(*(("SREM", names, *dead) for names in keys.FLEET_SETS))
-        return [unpack_card(data) for data in cards if data is not None]
+        return await self._fleet.cards()
 
     async def waiting(self, model: str) -> int:
         """See ``SessionLog``."""
-        ((seconds, microseconds),) = await self._run(("TIME",))
-        now_ms = int(seconds) * 1000 + int(microseconds) / 1000
-        counts = await self._run(
-            *(("ZCOUNT", keys.ready(p, model), "-inf", repr(now_ms)) for p in range(keys.PARTITIONS))
-        )
-        return sum(counts)
+        return await self._fleet.waiting(model)

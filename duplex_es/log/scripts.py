@@ -8,13 +8,13 @@ version; where functions are unknown or forbidden, the same texts run by EVALSHA
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha1
 from importlib.resources import files
 
-from redis.exceptions import NoScriptError, ResponseError
+from redis.exceptions import MovedError, NoScriptError, ResponseError
 
 from .connections import Argument, Command, Exchange, Reply
 from .errors import (
@@ -22,22 +22,29 @@ from .errors import (
     Fenced,
     IncarnationMismatch,
     LogError,
+    PositionAhead,
+    PositionGone,
     SessionExists,
     SessionUnknown,
     TokenRefused,
 )
 from .keys import SessionKeys
 
-LIBRARY = "dx1"
+LIBRARY = "dx2"
 """Name and version of the function library. A change of meaning gets a new name: two releases may share a store."""
 
+SHARED = ("prelude", "prelude_heads")
+"""What scripts share, in this order."""
+
 _HEADER = re.compile(r"^-- (KEYS|ARGV|REPLY|ERRORS|FLAGS)\s+(.*)$", re.MULTILINE)
-_REFUSALS: Mapping[str, type[LogError]] = {
+_REFUSALS: Mapping[str, Callable[[str], LogError]] = {
     "FENCED": Fenced,
     "UNKNOWN": SessionUnknown,
     "EXISTS": SessionExists,
     "TOKEN": TokenRefused,
     "INCARNATION": IncarnationMismatch,
+    "GONE": lambda first: PositionGone(int(first)),
+    "AHEAD": lambda last: PositionAhead(int(last)),
 }
 
 
@@ -68,7 +75,7 @@ class Script:
 
 @cache
 def load_scripts() -> Mapping[str, Script]:
-    """Every script by name, ``prelude`` included."""
+    """Every script by name, what they share included."""
     folder = files(__package__) / "lua"
     paths = sorted((path for path in folder.iterdir() if path.name.endswith(".lua")), key=lambda path: path.name)
     return {path.name[:-4]: Script.parse(path.name[:-4], path.read_text("utf-8")) for path in paths}
@@ -76,13 +83,18 @@ def load_scripts() -> Mapping[str, Script]:
 
 def callable_scripts() -> list[Script]:
     """The scripts that can be called: all but what they share."""
-    return [script for script in load_scripts().values() if script.name != "prelude"]
+    return [script for script in load_scripts().values() if script.name not in SHARED]
+
+
+def shared_text() -> str:
+    """What stands in front of each script."""
+    return "".join(load_scripts()[name].text for name in SHARED)
 
 
 @cache
 def library() -> str:
     """The text of the function library."""
-    parts = [f"#!lua name={LIBRARY}\n", load_scripts()["prelude"].text]
+    parts = [f"#!lua name={LIBRARY}\n", shared_text()]
     for script in callable_scripts():
         flags = ", ".join(f"'{flag}'" for flag in script.flags)
         parts.append(
@@ -94,7 +106,7 @@ def library() -> str:
 
 @cache
 def _evaluated(name: str) -> tuple[str, str]:
-    text = load_scripts()["prelude"].text + load_scripts()[name].text
+    text = shared_text() + load_scripts()[name].text
     return text, sha1(text.encode(), usedforsecurity=False).hexdigest()
 
 
@@ -147,6 +159,8 @@ def refused(reply: ResponseError) -> LogError:
         return error(detail)
     if code in ("NOPERM", "NOAUTH", "WRONGPASS") or type(reply).__name__ == "NoPermissionError":
         return ConfigurationError(f"the store forbids what the log needs: {reply}")
+    if isinstance(reply, MovedError):
+        return ConfigurationError("this server is a node of a cluster: use redis+cluster:// for it")
     return LogError(f"unexpected reply of the store: {reply}")
 
 

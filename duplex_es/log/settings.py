@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+Durability = Literal["memory", "standard", "strict"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +53,13 @@ class LogSettings:
 
     heal_bytes: int = 256 * 1024
     """The most that one writer remembers."""
+
+    durability: Durability = "standard"
+    """What ``persisted`` waits for. ``memory``: nothing. ``standard`` and ``strict``: the disk of the store, where it
+    has an append-only file, and ``replicas``; ``strict`` refuses a store that has neither."""
+
+    vouch_interval_s: float = 0.05
+    """How far apart the questions to one node are, at least, whether what was written would survive."""
+
+    replicas: int = 0
+    """How many replicas of a node must have confirmed. Without an append-only file it is at least one."""

@@ -14,21 +14,17 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Protocol
-
-from redis.exceptions import ResponseError
 
 from . import keys
 from .api import SessionRef
-from .connections import Command, Exchange, Reply
-from .errors import LogError, LogUnavailable
+from .errors import ConfigurationError, LogError
 from .keys import PARTITIONS, SessionKeys
 from .lanes import stop
+from .nodes import Nodes, ask
 from .packing import unpack_card
 from .ready import announcement
-from .scripts import Call, Scripts, refused, session_call
+from .scripts import session_call
 from .settings import LogSettings
-from .subscriber import Listener
 
 MISSES = 3
 """Looks in a row that must find nobody: a listener that only reconnects is back within one."""
@@ -39,16 +35,6 @@ BURYING_MS = 5_000
 _log = logging.getLogger(__name__)
 
 
-class Subscriptions(Protocol):
-    """Where to listen; see ``Subscriber``."""
-
-    async def subscribe(self, name: str, listener: Listener) -> None:
-        """Listen."""
-
-    def unsubscribe(self, name: str, listener: Listener) -> None:
-        """Listen no more."""
-
-
 class WorkerWatch:
     """Stands for the workers of this process, and watches those of others while it stands for any.
 
@@ -57,15 +43,11 @@ class WorkerWatch:
 
     def __init__(
         self,
-        exchange: Exchange,
-        scripts: Scripts,
-        subscriptions: Subscriptions,
+        nodes: Nodes,
         settings: LogSettings,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._exchange = exchange
-        self._scripts = scripts
-        self._subscriptions = subscriptions
+        self._nodes = nodes
         self._settings = settings
         self._clock = clock
         self._own: set[str] = set()
@@ -79,7 +61,7 @@ class WorkerWatch:
             return
         self._own.add(worker)
         try:
-            await self._subscriptions.subscribe(keys.alive_channel(worker), self)
+            await self._nodes.subscribe(keys.alive_channel(worker), self)
         except BaseException:
             self._own.discard(worker)
             raise
@@ -90,7 +72,7 @@ class WorkerWatch:
         """The worker said goodbye. Idempotent."""
         if worker in self._own:
             self._own.discard(worker)
-            self._subscriptions.unsubscribe(keys.alive_channel(worker), self)
+            self._nodes.unsubscribe(keys.alive_channel(worker), self)
 
     async def close(self) -> None:
         """Watch no more."""
@@ -115,22 +97,26 @@ class WorkerWatch:
             await asyncio.sleep(self._settings.watch_interval_s * random.uniform(0.8, 1.2))
             try:
                 await self.look()
-            except LogUnavailable:
-                self._misses.clear()
-            except LogError as error:
+            except ConfigurationError as error:
                 _log.warning("workers that die are found by their leases only: %s", error)
                 return
+            except LogError as error:
+                _log.info("could not look which workers are there: %s", error)
+                self._misses.clear()
 
     async def look(self) -> None:
         """Count once who listens; bury those who stayed away. Raises: LogError."""
-        (names,) = _checked(await self._exchange([("SMEMBERS", keys.WATCHED)]))
+        (names,) = await ask(self._nodes, ("SMEMBERS", keys.WATCHED))
         others = sorted({name.decode() for name in names} - self._own)
         if not others:
             return
-        (counts,) = _checked(await self._exchange([("PUBSUB", "NUMSUB", *map(keys.alive_channel, others))]))
-        listening = _listening(counts)
-        present = {worker for worker in others if keys.alive_channel(worker) in listening}
+        listened_to = await self._nodes.listened_to([keys.alive_channel(worker) for worker in (*others, *self._own)])
+        present = {worker for worker in (*others, *self._own) if keys.alive_channel(worker) in listened_to}
         if self._clock() < self._quiet_until_s:
+            return
+        if not self._own <= present:
+            # Whoever does not see itself cannot tell who is away: subscriptions are on their way to another node.
+            self._misses.clear()
             return
         self._misses = Counter({worker: self._misses[worker] + 1 for worker in others if worker not in present})
         for worker in [worker for worker, misses in self._misses.items() if misses >= MISSES]:
@@ -140,11 +126,11 @@ class WorkerWatch:
     async def _bury(self, worker: str) -> None:
         """Put the sessions of ``worker`` back into their queues, and forget its card. One process does it for all."""
         lock = ("SET", keys.burial(worker), "1", "NX", "PX", BURYING_MS)
-        won, packed = _checked(await self._exchange([lock, ("GET", keys.card(worker))]))
+        won, packed = await ask(self._nodes, lock, ("GET", keys.card(worker)))
         if won is None:
             return
         if packed is None:  # its leases are over, too
-            _checked(await self._exchange([("SREM", keys.WATCHED, worker)]))
+            await ask(self._nodes, ("SREM", keys.WATCHED, worker))
             return
         held = await self._claimed_by(worker, unpack_card(packed).models)
         calls = [
@@ -159,36 +145,20 @@ class WorkerWatch:
             )
             for ref, model in held
         ]
-        freed = sum(_checked(await self._run(calls)))
-        forget: list[Command] = [("DEL", keys.card(worker)), *(("SREM", names, worker) for names in keys.FLEET_SETS)]
-        _checked(await self._exchange(forget))
+        replies = await self._nodes.scripts.run(self._nodes.calls, calls) if calls else []
+        freed = sum(reply for reply in replies if isinstance(reply, int))  # the others have their leases
+        await ask(self._nodes, ("DEL", keys.card(worker)), *(("SREM", names, worker) for names in keys.FLEET_SETS))
         _log.warning("worker %s is gone: %d sessions wait for another", worker, freed)
-
-    async def _run(self, calls: list[Call]) -> list[Reply]:
-        return await self._scripts.run(self._exchange, calls) if calls else []
 
     async def _claimed_by(self, worker: str, models: Iterable[str]) -> list[tuple[SessionRef, str]]:
         queues = [(partition, model) for model in models for partition in range(PARTITIONS)]
-        listed = await self._exchange([("ZRANGE", keys.ready(*queue), 0, -1) for queue in queues])
+        listed = await ask(self._nodes, *(("ZRANGE", keys.ready(*queue), 0, -1) for queue in queues))
         queued = [
             (keys.parse_member(member.decode()), model)
-            for (_, model), members in zip(queues, _checked(listed), strict=True)
+            for (_, model), members in zip(queues, listed, strict=True)
             for member in members
         ]
         if not queued:
             return []
-        owners = _checked(await self._exchange([("HGET", keys.head(ref.session_id), "worker") for ref, _ in queued]))
+        owners = await ask(self._nodes, *(("HGET", keys.head(ref.session_id), "worker") for ref, _ in queued))
         return [one for one, owner in zip(queued, owners, strict=True) if owner == worker.encode()]
-
-
-def _checked(replies: list[Reply]) -> list[Reply]:
-    for reply in replies:
-        if isinstance(reply, ResponseError):
-            raise refused(reply)
-    return replies
-
-
-def _listening(counts: Reply) -> set[str]:
-    """The channels with a listener, whether RESP 2 or 3 shaped the answer."""
-    pairs = counts.items() if isinstance(counts, dict) else zip(counts[::2], counts[1::2], strict=True)
-    return {name.decode() for name, count in pairs if int(count) > 0}

@@ -1,8 +1,10 @@
 """What a model must offer: the plug-in contract, and the two vocabularies it speaks."""
 
 from .contract import Emit, Model, ModelInfo, ModelRefused, ModelSession
+from .recipe import Recipe, Sound
 from .requests import (
     CloseModel,
+    ContinueAnswer,
     EndTurn,
     FeedAudio,
     Generate,
@@ -16,6 +18,7 @@ from .requests import (
 )
 from .signals import (
     ModelCalledFunction,
+    ModelDroppedInput,
     ModelFailed,
     ModelFinished,
     ModelHeardSpeech,
@@ -27,12 +30,14 @@ from .signals import (
     ModelPassedOn,
     ModelProducedAudio,
     ModelProducedText,
+    ModelRemembered,
     ModelSpoke,
     Signal,
 )
 
 __all__ = [
     "CloseModel",
+    "ContinueAnswer",
     "Emit",
     "EndTurn",
     "FeedAudio",
@@ -41,6 +46,7 @@ __all__ = [
     "Interrupt",
     "Model",
     "ModelCalledFunction",
+    "ModelDroppedInput",
     "ModelFailed",
     "ModelFinished",
     "ModelHeardSpeech",
@@ -54,12 +60,15 @@ __all__ = [
     "ModelProducedAudio",
     "ModelProducedText",
     "ModelRefused",
+    "ModelRemembered",
     "ModelSession",
     "ModelSpoke",
     "OpenModel",
+    "Recipe",
     "ReconfigureModel",
     "Request",
     "ResetInput",
     "Signal",
+    "Sound",
     "ToolOutput",
 ]

@@ -26,7 +26,15 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     ``transcribes`` promises one ``ModelHeardTurn`` for every ``EndTurn``. ``takes_text_turns``: ``Generate`` works from
     text history. ``ends_turns`` promises ``ModelHeardSpeech`` / ``ModelHeardTurn`` from the model's own endpointing.
     ``auto_response`` and ``overlap_policy`` are the defaults a session gets when the client names none.
-    ``can_rebuild`` says that the state after a takeover is exact.
+
+    ``can_rebuild`` promises that answers go on when the worker dies that is giving them: the model's ``ModelSpoke``
+    carry a ``Recipe``, and asked with ``ContinueAnswer``, opened with the settings and the history of the session, any
+    other process of the same model gives the same answer, sample for sample and word for word, whatever the pace. An
+    answer that comes without a recipe is the exception: it ends as failed when its worker is lost.
+
+    ``memory_bytes`` is for models that never begin anew, but step: what they report by ``ModelRemembered`` is kept, the
+    newest so many bytes of it, and handed to the next owner's model. That one is where the lost one was, so an answer
+    that was being given goes on by itself, in the same turn, and is not asked for.
 
     What the host and the session check for the model: an append holds at most ``longest_append_samples`` at its input
     rate; ``fixed_settings`` cannot change once the session is open; ``private_keys`` of ``extra_body`` are not the
@@ -46,6 +54,7 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     auto_response: bool = False
     overlap_policy: str = "listen_only"
     can_rebuild: bool = False
+    memory_bytes: int = 0
     longest_append_samples: int | None = None
     fixed_settings: tuple[str, ...] = ()
     private_keys: tuple[str, ...] = ()

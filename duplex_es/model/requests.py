@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
+from .recipe import Recipe
+
 
 class HistoryItem(msgspec.Struct, frozen=True, kw_only=True):
     """One remembered exchange: ``role`` is ``system``, ``user``, ``assistant`` or ``tool``.
@@ -28,7 +30,9 @@ class HistoryItem(msgspec.Struct, frozen=True, kw_only=True):
 class OpenModel(msgspec.Struct, frozen=True, kw_only=True):
     """Begin (or, after a takeover, rebuild) one session. Sent once, first.
 
-    ``ref_audio`` is the voice the client gave: a URI or a data URL, as it wrote it.
+    ``ref_audio`` is the voice the client gave: a URI or a data URL, as it wrote it. ``resumed``: something was said in
+    this session already, so that a greeting is out of place. ``memory`` is what the lost model had remembered, and
+    ``open_turn`` the turn of the answer that it was giving, which goes on (``ModelInfo.memory_bytes``).
     """
 
     session_id: str
@@ -44,6 +48,9 @@ class OpenModel(msgspec.Struct, frozen=True, kw_only=True):
     turn_detection: dict[str, object] | None = None
     extra_body: dict[str, object] = {}
     history: tuple[HistoryItem, ...] = ()
+    resumed: bool = False
+    memory: bytes = b""
+    open_turn: int | None = None
 
 
 class ReconfigureModel(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +71,9 @@ class FeedAudio(msgspec.Struct, frozen=True, kw_only=True):
     ``end_ms`` is the session's input clock after this audio: cumulative milliseconds since the session opened.
     ``is_speech`` is the client's own verdict, ``None`` when it gave none. ``force_listen`` forbids to end a turn or to
     start speaking because of this audio: the client wants to commit by itself.
+
+    ``place`` is the host's own name for where this piece lies in the session's log, for models that name it in a
+    ``Recipe``.
     """
 
     epoch: int
@@ -71,6 +81,7 @@ class FeedAudio(msgspec.Struct, frozen=True, kw_only=True):
     end_ms: int
     is_speech: bool | None = None
     force_listen: bool = False
+    place: str = ""
 
 
 class EndTurn(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,6 +114,28 @@ class Generate(msgspec.Struct, frozen=True, kw_only=True):
     voice: str | None = None
     tools: tuple[dict[str, object], ...] | None = None
     tool_choice: str | dict[str, object] | None = None
+
+
+class ContinueAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """Give the answer of ``recipe`` once more, from its beginning: the worker that was giving it is gone.
+
+    Sent right after ``OpenModel``, to models whose card says ``can_rebuild``; the answer comes before any other. Its
+    signals are the same as before: the same samples and words, calls under the same ids, numbered ``turn`` (turns after
+    it go on from there), and ``ModelSpoke`` with the same recipe. What the caller has had of it, ``said_samples`` at
+    the answer's rate and ``said_chars`` of its words, is checked and swallowed by the host, and comes at once; the
+    rest comes at the model's own pace, the last of what was said having been sent ``idle_ms`` ago. ``sound`` is the
+    caller audio that the recipe names, as in ``FeedAudio``; it is shorter where the log has dropped some. What cannot
+    be given again is reported as ``ModelFailed``.
+    """
+
+    epoch: int
+    turn: int
+    recipe: Recipe
+    response_id: str | None = None
+    said_samples: int = 0
+    said_chars: int = 0
+    idle_ms: int = 0
+    sound: bytes = b""
 
 
 class Interrupt(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,5 +173,14 @@ class CloseModel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Request = (
-    OpenModel | ReconfigureModel | FeedAudio | EndTurn | Generate | Interrupt | ResetInput | ToolOutput | CloseModel
+    OpenModel
+    | ReconfigureModel
+    | FeedAudio
+    | EndTurn
+    | Generate
+    | ContinueAnswer
+    | Interrupt
+    | ResetInput
+    | ToolOutput
+    | CloseModel
 )

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import msgspec
 
+from .recipe import Recipe
+
 
 class ModelHeardSpeech(msgspec.Struct, frozen=True, kw_only=True):
     """The caller began to speak at ``start_ms`` on the session's input clock."""
@@ -59,11 +61,15 @@ class ModelListened(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelSpoke(msgspec.Struct, frozen=True, kw_only=True):
-    """The model decided to speak. ``response_id`` is set when it answers a ``Generate``."""
+    """The model decided to speak. ``response_id`` is set when it answers a ``Generate``.
+
+    With a ``recipe`` the answer can be given again by any other process with this model, should this one die of it.
+    """
 
     epoch: int
     turn: int
     response_id: str | None = None
+    recipe: Recipe | None = None
 
 
 class ModelProducedAudio(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,12 +95,13 @@ class ModelProducedText(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelFinished(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer is complete. Token counts only where the model has them."""
+    """The answer is complete. Token counts only where the model has them; ``cached_tokens`` are among the input's."""
 
     epoch: int
     turn: int
     input_tokens: int | None = None
     output_tokens: int | None = None
+    cached_tokens: int | None = None
 
 
 class ModelInterrupted(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,6 +135,25 @@ class ModelFailed(msgspec.Struct, frozen=True, kw_only=True):
     fatal: bool = False
 
 
+class ModelRemembered(msgspec.Struct, frozen=True, kw_only=True):
+    """What another process of the model needs to be where this one is: ``data`` comes after all it reported before.
+
+    With ``anew`` it replaces that. Kept in the session's log, the newest ``ModelInfo.memory_bytes`` of it, and handed
+    to the next owner's model in ``OpenModel.memory``.
+    """
+
+    epoch: int
+    data: bytes
+    anew: bool = False
+
+
+class ModelDroppedInput(msgspec.Struct, frozen=True, kw_only=True):
+    """The model could not keep up: ``duration_ms`` of caller audio were thrown away, the oldest that waited."""
+
+    epoch: int
+    duration_ms: int
+
+
 class ModelPassedOn(msgspec.Struct, frozen=True, kw_only=True):
     """Something a chat server sent that has no place in an answer; shown to the client as it came."""
 
@@ -150,4 +176,6 @@ Signal = (
     | ModelCalledFunction
     | ModelFailed
     | ModelPassedOn
+    | ModelRemembered
+    | ModelDroppedInput
 )

@@ -31,7 +31,6 @@ from .codec import (
     decode_frame,
     encode_command,
     encode_frame,
-    flat_error,
     to_plain,
 )
 from .commands import (
@@ -119,6 +118,7 @@ from .frames import (
     ServerEvent,
     SessionClosed,
     SessionCreated,
+    SessionDurable,
     SessionExpired,
     SessionGoingAway,
     SessionHeartbeatAck,
@@ -343,6 +343,7 @@ __all__ = [
     "SessionClosed",
     "SessionConfig",
     "SessionCreated",
+    "SessionDurable",
     "SessionExpired",
     "SessionGoingAway",
     "SessionHeartbeatAck",
@@ -375,7 +376,6 @@ __all__ = [
     "encode_command",
     "encode_frame",
     "event_id_from",
-    "flat_error",
     "given",
     "is_rate",
     "mint_item_id",

@@ -246,6 +246,14 @@ _MORE = [
         True,
     ),
     Event(
+        "session.durable",
+        "server",
+        SESSION,
+        3,
+        "No frame up to this seq is lost with one node of the store; for clients that ask.",
+        True,
+    ),
+    Event(
         "conversation.item.input_audio_transcription.delta",
         "server",
         ITEMS,

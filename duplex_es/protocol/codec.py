@@ -276,11 +276,6 @@ def _encode_delta(frame: ResponseOutputAudioDelta) -> str:
     return f'{before}"delta":"{pybase64.b64encode_as_string(frame.delta)}"{after}'
 
 
-def flat_error(code: str, message: str) -> str:
-    """The text of an error in the shape of the handshake: before a session is bound to the socket."""
-    return _JSON.encode(FlatError.of(ProtocolError(code, message))).decode()
-
-
 def decode_frame(text: str | bytes) -> Frame | FlatError:
     """The frame in ``text``, for clients and tools. Raises: FrameUnreadable."""
     try:

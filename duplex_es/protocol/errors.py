@@ -106,21 +106,29 @@ EXTENSION_CODES: frozenset[str] = frozenset(row.code for row in _EXTENSIONS)
 class ProtocolError(Exception):
     """Something the client sent cannot be accepted; carries all that its error frame needs.
 
-    ``param`` is the dotted path of the failing field, ``event_id`` the client's own id of the event.
-    Raises: KeyError for a code that is not in ``ERRORS``.
+    ``param`` is the dotted path of the failing field, ``event_id`` the client's own id of the event,
+    ``retry_after_ms`` when to try the same again. Raises: KeyError for a code that is not in ``ERRORS``.
     """
 
-    def __init__(self, code: str, message: str, param: str | None = None, event_id: str | None = None) -> None:
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        param: str | None = None,
+        event_id: str | None = None,
+        retry_after_ms: int | None = None,
+    ) -> None:
         self.entry = ERRORS[code]
         super().__init__(f"{code}: {message}")
         self.code = code
         self.message = message
         self.param = param
         self.event_id = event_id
+        self.retry_after_ms = retry_after_ms
 
-    def __reduce__(self) -> tuple[type[ProtocolError], tuple[str, str, str | None, str | None]]:
-        return (ProtocolError, (self.code, self.message, self.param, self.event_id))
+    def __reduce__(self) -> tuple[type[ProtocolError], tuple[str, str, str | None, str | None, int | None]]:
+        return (ProtocolError, (self.code, self.message, self.param, self.event_id, self.retry_after_ms))
 
     def with_event_id(self, event_id: str | None) -> ProtocolError:
         """The same error, correlated to the event it answers."""
-        return ProtocolError(self.code, self.message, self.param, event_id)
+        return ProtocolError(self.code, self.message, self.param, event_id, self.retry_after_ms)

@@ -207,10 +207,14 @@ class SessionObject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ErrorBody(msgspec.Struct, frozen=True, kw_only=True):
-    """The inside of an ``error`` frame. ``event_id`` is the client's own; ``param`` the dotted path of the field."""
+    """The inside of an ``error`` frame. ``event_id`` is the client's own; ``param`` the dotted path of the field.
+
+    ``retry_after_ms`` says when the same may be tried again, where that can be said.
+    """
 
     type: str
     code: str
     message: str
     event_id: str | UnsetType | None = UNSET
     param: str | UnsetType | None = UNSET
+    retry_after_ms: int | UnsetType = UNSET

@@ -35,11 +35,13 @@ def apply(session: Session, fact: Fact) -> tuple[Session, tuple[Effect, ...]]:
         case ResponseStarted():
             return _started(session, fact)
         case TurnBegun(turn=turn, response_id=response_id):
-            return replace(session, begun=Begun(turn, response_id)), ()
+            return replace(session, begun=Begun(turn, response_id, fact.called, fact.recipe)), ()
         case TurnEndedEmpty():
             return replace(session, begun=None, owed=None, turn_id=session.turn_id + 1), ()
         case ResponseSpoken(turn=turn) if _is_live(session, fact.response_id):
-            live = replace(_live(session), turn=turn, held=None)
+            begun = session.begun
+            recipe = begun.recipe if begun is not None and begun.turn == turn else None
+            live = replace(_live(session), turn=turn, held=None, recipe=recipe)
             return replace(session, response=live, owed=None, begun=None), ()
         case AudioProduced() if _is_live(session, fact.response_id):
             return _audio(session, fact), ()
@@ -131,7 +133,7 @@ def _started(session: Session, fact: ResponseStarted) -> tuple[Session, tuple[Ef
         tools=fact.tools,
         tool_choice=fact.tool_choice,
     )
-    return replace(session, response=replace(live, held=request)), ()
+    return replace(session, response=replace(live, held=request, asked=request)), ()
 
 
 def ask_when_heard(session: Session) -> tuple[Session, tuple[Effect, ...]]:
@@ -163,7 +165,7 @@ def _audio(session: Session, fact: AudioProduced) -> Session:
     parts = live.parts if "audio" in live.parts else (*live.parts, "audio")
     return replace(
         session,
-        response=replace(live, samples=samples, parts=parts),
+        response=replace(live, samples=samples, parts=parts, size=live.size + fact.size, crc=fact.crc),
         turn_state="assistant_playing",
         usage_output_ms=session.usage_output_ms + end_ms - ledger.generated_ms,
     )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
-from ..model import EndTurn, Generate, Interrupt, OpenModel, ReconfigureModel, ResetInput, ToolOutput
+from ..model import ContinueAnswer, EndTurn, Generate, Interrupt, OpenModel, ReconfigureModel, ResetInput, ToolOutput
 from ..protocol import RefuseCommand
 
 
 class AskModel(msgspec.Struct, frozen=True):
     """Hand ``request`` to the session's model."""
 
-    request: OpenModel | ReconfigureModel | EndTurn | Generate | Interrupt | ResetInput | ToolOutput
+    request: OpenModel | ReconfigureModel | EndTurn | Generate | ContinueAnswer | Interrupt | ResetInput | ToolOutput
 
 
 class FeedAppended(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,10 +33,22 @@ class AnswerOpening(msgspec.Struct, frozen=True, kw_only=True):
     refusal: RefuseCommand | None = None
 
 
+class HearAgain(msgspec.Struct, frozen=True):
+    """Feed the model the sound of an earlier turn from the log, then hand it ``request``, which ended that turn."""
+
+    request: EndTurn
+
+
+class RestartModel(msgspec.Struct, frozen=True):
+    """Close the session's model and open it anew: it is giving an answer that is no longer wanted."""
+
+    request: OpenModel
+
+
 class EndSession(msgspec.Struct, frozen=True):
     """Close the model and end the session in the log."""
 
     reason: str
 
 
-Effect = AskModel | FeedAppended | AnswerOpening | EndSession
+Effect = AskModel | FeedAppended | HearAgain | AnswerOpening | RestartModel | EndSession

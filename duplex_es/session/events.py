@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ..model import ModelInfo
+from ..model import ModelInfo, Recipe
 from ..protocol import PlaybackLedger
 from .state import Item, Settings
 
@@ -256,10 +256,16 @@ class ResponseStarted(Fact, frozen=True, kw_only=True):
 
 
 class TurnBegun(Fact, frozen=True, kw_only=True):
-    """The model began its turn; nothing is to be heard of it yet. ``response_id`` is the request it answers."""
+    """The model began its turn; nothing is to be heard of it yet. ``response_id`` is the request it answers.
+
+    ``recipe`` is what another process of the model needs to give this answer again. ``called``: it had asked for a
+    function in it already when its worker changed.
+    """
 
     turn: int
     response_id: str | None = None
+    recipe: Recipe | None = None
+    called: bool = False
 
 
 class TurnEndedEmpty(Fact, frozen=True, kw_only=True):
@@ -279,7 +285,8 @@ class AudioProduced(Fact, frozen=True, kw_only=True):
     """The next piece of speech was accepted for output; its bytes lie beside the frame.
 
     ``samples`` at ``rate_hz`` are the model's own, which durations are counted in; the bytes are in ``format`` at
-    ``sent_rate_hz``, absent where that is the same.
+    ``sent_rate_hz``, absent where that is the same. Of an answer that can be given again, ``size`` is how many bytes
+    these are, and ``crc`` the CRC-32 of all audio bytes of the answer up to their end.
     """
 
     response_id: str
@@ -288,6 +295,8 @@ class AudioProduced(Fact, frozen=True, kw_only=True):
     text: str = ""
     format: str = "pcm16"
     sent_rate_hz: int | None = None
+    size: int = 0
+    crc: int = 0
 
 
 class TextProduced(Fact, frozen=True, kw_only=True):
@@ -314,6 +323,7 @@ class ResponseFinished(Fact, frozen=True, kw_only=True):
     by_model: bool = False
     input_tokens: int | None = None
     output_tokens: int | None = None
+    cached_tokens: int | None = None
     input_ms: int | None = None
     output_ms: int | None = None
 
@@ -420,6 +430,52 @@ class WorkerChanged(Fact, frozen=True, kw_only=True):
 
     fence: int
     at_ms: int = 0
+
+
+class AnswerContinued(Fact, frozen=True, kw_only=True):
+    """The new worker's model gives the answer again that is its turn ``turn``; where it was left off, it goes on."""
+
+    turn: int
+    response_id: str | None = None
+
+
+class AnswerAskedAgain(Fact, frozen=True, kw_only=True):
+    """The new worker's model is asked for the answer that was announced, and of which nothing had been said."""
+
+    response_id: str
+
+
+class AnswerPutOff(Fact, frozen=True, kw_only=True):
+    """The answer to ``item_id``, which the lost model owed, is asked for when the one that goes on is over."""
+
+    item_id: str
+
+
+class MemoryGrown(Fact, frozen=True, kw_only=True):
+    """The model left ``data`` for a successor, after what it had left before, or ``anew`` in its place."""
+
+    data: bytes
+    anew: bool = False
+
+
+class InputSkipped(Fact, frozen=True, kw_only=True):
+    """The model fell behind, and ``duration_ms`` of what the caller said were thrown away."""
+
+    duration_ms: int
+
+
+class TurnHeardAgain(Fact, frozen=True, kw_only=True):
+    """The new worker's model hears a committed turn again whose words, or whose answer, went with the old one's.
+
+    ``respond``: an answer to it is owed.
+    """
+
+    item_id: str
+    respond: bool = False
+
+
+class ModelRestarted(Fact, frozen=True, kw_only=True):
+    """The model was opened anew, because what it gave again was not the answer that had been begun."""
 
 
 FACTS: dict[str, type[Fact]] = {kind.__name__: kind for kind in Fact.__subclasses__()}

@@ -78,9 +78,21 @@ class TimerFired(msgspec.Struct, frozen=True):
 
 
 class WorkerTookOver(msgspec.Struct, frozen=True):
-    """A new worker claimed the session and must decide about work left half done."""
+    """A new worker claimed the session and must decide about work left half done.
+
+    ``can_rebuild``: its model can give an answer again that another process had begun. ``sounding`` are items whose
+    sound is still in the log, to be heard again.
+    """
 
     fence: int
+    can_rebuild: bool = False
+    sounding: tuple[str, ...] = ()
+
+
+class AnswerDiverged(msgspec.Struct, frozen=True):
+    """What the model gave again is not the answer that had been begun; it cannot go on."""
+
+    response_id: str
 
 
 class ModelLost(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,6 +117,7 @@ Input = (
     | SpeechReady
     | TimerFired
     | WorkerTookOver
+    | AnswerDiverged
     | ModelLost
     | Signal
 )

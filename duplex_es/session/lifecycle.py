@@ -8,11 +8,13 @@ from __future__ import annotations
 from ..model import OpenModel
 from ..protocol import (
     AcknowledgeEvents,
+    AcknowledgePlayback,
     CloseSession,
     Heartbeat,
     ProtocolError,
     RefuseCommand,
     ResumeSession,
+    RetrieveItem,
     SocketAttached,
     SocketDetached,
     UpdateSession,
@@ -33,7 +35,7 @@ from .events import (
     WorkerChanged,
 )
 from .history import history
-from .inputs import ModelLost, OpenAs, TimerFired
+from .inputs import Input, ModelLost, OpenAs, TimerFired
 from .refusals import known_code, refuse
 from .responses import finish, start_response
 from .state import Session, replace
@@ -43,6 +45,9 @@ DISCONNECT_GRACE_MS = 30_000
 MAX_IDLE_S = 7 * 86_400.0
 """The longest silence a client can ask for; no timer runs longer."""
 IDLE_TIMER = "idle"
+IDLE_TTL_TIMER = "idle_ttl"
+IDLE_TTL_LATER_MS = 1_000
+"""It ends a session later than a client's own timer of the same length, which has more to say."""
 GRACE_TIMER = "disconnect_grace"
 SILENCE_TIMER = "caller_silence"
 EXPIRY_TIMER = "session_expiry"
@@ -52,14 +57,17 @@ EXPIRY_WARNING_MS = 30_000
 EXPIRY_REASON = "max_session_duration"
 
 
-def timers(session: Session) -> dict[str, int]:
+def timers(session: Session, idle_ttl_s: float | None = None) -> dict[str, int]:
     """The timers this state asks for, name to milliseconds. A silent client is timed out, an absent one waited for.
 
-    A caller who says nothing after an answer is spoken to again, once, where the client asks for that.
+    A caller who says nothing after an answer is spoken to again, once, where the client asks for that. The deployment
+    lets a session lie idle for ``idle_ttl_s``, whatever silence its client asked for.
     """
     if session.state != "open":
         return {}
     expiry = _expiry_timers(session)
+    if idle_ttl_s is not None:
+        expiry[IDLE_TTL_TIMER] = int(min(idle_ttl_s, MAX_IDLE_S) * 1000) + IDLE_TTL_LATER_MS
     if not session.attached:
         return {GRACE_TIMER: DISCONNECT_GRACE_MS, **expiry}
     wanted = {**expiry, IDLE_TIMER: int(min(session.settings.idle_timeout_s, MAX_IDLE_S) * 1000)}
@@ -77,6 +85,17 @@ def _expiry_timers(session: Session) -> dict[str, int]:
     if session.expiry_told:
         return {EXPIRY_TIMER: left_ms}
     return {EXPIRY_TIMER: left_ms, EXPIRY_WARNING_TIMER: left_ms - min(EXPIRY_WARNING_MS, left_ms // 2)}
+
+
+def keeps_alive(said: Input) -> bool:
+    """Whether the session is not idle while this comes: not where the client only reports, reads, or is refused."""
+    return not isinstance(said, AcknowledgePlayback | AcknowledgeEvents | RetrieveItem | RefuseCommand)
+
+
+def _is_working(session: Session) -> bool:
+    """Whether something is being done that the session must not be taken away from."""
+    busy = (session.response, session.begun, session.owed, session.waiting)
+    return session.is_transcribing or any(one is not None for one in busy)
 
 
 def _awaits_caller(session: Session) -> bool:
@@ -97,6 +116,9 @@ def open_model(session: Session) -> OpenModel:
         epoch=session.epoch,
         extra_body=session.settings.extra_body,
         history=history(session),
+        resumed=bool(session.items) or session.begun is not None,
+        memory=session.memory,
+        open_turn=session.response.turn if session.memory and session.response else None,
         **model_settings(session.settings),
     )
 
@@ -212,6 +234,8 @@ def decide_timer(session: Session, fired: TimerFired, now_ms: int) -> tuple[Fact
         return (ExpiryAnnounced(grace_ms=max(0, left_ms)),)
     if fired.name == EXPIRY_TIMER and session.ends_at_ms is not None:
         return _expired(session, EXPIRY_REASON)
+    if fired.name == IDLE_TTL_TIMER and not _is_working(session):
+        return _expired(session, "idle_ttl_expired")
     if fired.name == GRACE_TIMER and not session.attached:
         return _expired(session, "disconnect_grace_expired")
     return ()

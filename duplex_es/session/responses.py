@@ -5,6 +5,8 @@ Source: docs/reference/realtime-api.md, "Response lifecycle" and "Interrupt".
 
 from __future__ import annotations
 
+from zlib import crc32
+
 from ..model import (
     ModelCalledFunction,
     ModelFailed,
@@ -38,7 +40,7 @@ from .inputs import SpeechReady
 from .overlap import BARGE_IN, model_decision
 from .playback import settle
 from .refusals import known_code
-from .state import Session
+from .state import Session, replace
 from .usage import closed
 
 WITHOUT_OUTPUT = "model_turn_completed_without_output"
@@ -74,7 +76,7 @@ def decide_spoke(session: Session, signal: ModelSpoke, now_ms: int) -> tuple[Fac
     known = [one for one in (live.turn if live else None, begun.turn if begun else None) if one is not None]
     if known and signal.turn <= max(known):
         return ()
-    turn = TurnBegun(turn=signal.turn, response_id=signal.response_id)
+    turn = TurnBegun(turn=signal.turn, response_id=signal.response_id, recipe=signal.recipe)
     if live is not None and live.turn is not None:
         return finish(session, "completed"), turn
     return (turn,)
@@ -135,12 +137,22 @@ def decide_audio(session: Session, signal: ModelProducedAudio | SpeechReady, now
             format=signal.format,
             sent_rate_hz=signal.rate_hz,
         )
-        return *shown, produced
+        return *shown, _checked(session, produced, signal.audio)
     samples = len(signal.pcm) // 2
     if not samples and not signal.text:
         return ()
     rate_hz = session.info.output_rate_hz if signal.rate_hz is None else signal.rate_hz
-    return *shown, AudioProduced(response_id=response_id, samples=samples, rate_hz=rate_hz, text=signal.text)
+    produced = AudioProduced(response_id=response_id, samples=samples, rate_hz=rate_hz, text=signal.text)
+    return *shown, _checked(session, produced, signal.pcm)
+
+
+def _checked(session: Session, produced: AudioProduced, audio: bytes) -> AudioProduced:
+    """The fact with the size and the running checksum of the answer's audio, if the answer can be given again."""
+    live, begun = session.response, session.begun
+    recipe = begun.recipe if begun is not None else live.recipe if live is not None else None
+    if recipe is None:
+        return produced
+    return replace(produced, size=len(audio), crc=crc32(audio, 0 if live is None else live.crc))
 
 
 def decide_text(session: Session, signal: ModelProducedText, now_ms: int) -> tuple[Fact, ...]:
@@ -159,7 +171,8 @@ def decide_finished(session: Session, signal: ModelFinished, now_ms: int) -> tup
     if is_stale(session, signal.epoch):
         return ()
     if live is not None and live.turn == signal.turn:
-        return (finish(session, "completed", input_tokens=signal.input_tokens, output_tokens=signal.output_tokens),)
+        tokens = {name: getattr(signal, name) for name in ("input_tokens", "output_tokens", "cached_tokens")}
+        return (finish(session, "completed", **tokens),)
     if begun is None or begun.turn != signal.turn:
         return ()
     ended = TurnEndedEmpty(turn=begun.turn)

@@ -1,6 +1,6 @@
 """The state of one session, all of it frozen: what ``fold`` rebuilds from the log and ``decide`` reads.
 
-Nothing here depends on audio bytes: durations, counts and texts are enough to decide everything.
+Durations, counts and texts are enough to decide everything; of audio bytes nothing is kept but a checksum.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from ..model import Generate, ModelInfo
+from ..model import Generate, ModelInfo, Recipe
 from ..protocol import PlaybackLedger
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -147,8 +147,12 @@ class Response(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``turn`` is the model's own turn, ``None`` until the model takes up a response that was announced first.
     ``requested`` says that the model was asked for it by ``Generate`` and so answers by its id; ``held`` is that
-    request while it waits for the transcript it is about. ``output_format`` and ``output_rate_hz`` are the sound the
-    client wants for this answer, ``None`` as the session has it. ``parts`` are the content parts opened so far.
+    request while it waits for the transcript it is about, ``asked`` the same without the history, for as long as the
+    answer is open. ``output_format`` and ``output_rate_hz`` are the sound the client wants for this answer, ``None`` as
+    the session has it. ``parts`` are the content parts opened so far.
+
+    With a ``recipe`` another worker's model can give the answer again; ``size`` and ``crc`` (CRC-32) of the audio bytes
+    shown so far tell whether it is the same one. Without one they stay 0.
     """
 
     id: str
@@ -161,8 +165,12 @@ class Response(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     metadata: dict[str, object] | None = None
     requested: bool = False
     held: Generate | None = None
+    asked: Generate | None = None
     samples: int = 0
     parts: tuple[str, ...] = ()
+    recipe: Recipe | None = None
+    size: int = 0
+    crc: int = 0
 
 
 class Overlap(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -177,7 +185,8 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``item_id`` is the newest of the ``count`` commits it holds. ``respond``: an answer is wanted; ``asked``: the client
     asked for it itself and is told of it at once. ``untold``: the model does not know of the commit yet. ``failed``:
-    the answer before it failed; only the client can ask for this one now.
+    the answer before it failed; only the client can ask for this one now. ``again``: the model that owed the answer is
+    gone; the next one is asked for it from the words.
     """
 
     item_id: str
@@ -186,6 +195,7 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     asked: bool = False
     untold: bool = False
     failed: bool = False
+    again: bool = False
 
 
 class Call(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -203,12 +213,14 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
 class Begun(msgspec.Struct, frozen=True, omit_defaults=True):
     """A turn of the model of which nothing is to be seen yet, perhaps never will be.
 
-    ``response_id`` is the request it answers, if it said so; ``called`` that it asked for a function meanwhile.
+    ``response_id`` is the request it answers, if it said so; ``called`` that it asked for a function meanwhile; with a
+    ``recipe`` another worker's model can begin it again.
     """
 
     turn: int
     response_id: str | None = None
     called: bool = False
+    recipe: Recipe | None = None
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -222,7 +234,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     model heard before it is stale. ``acks_playback`` says that this client reports playback at all; one that never does
     is taken to hear what it is sent. ``last_response_id`` resolves requests that name none. Of ``usage_input_ms``,
     ``usage_told_ms`` are in the usage of a response already. The session is over at ``ends_at_ms``; the timers of its
-    owner run since ``timed_from_ms``.
+    owner run since ``timed_from_ms``. ``memory`` is what a model that steps has left for its successor.
     """
 
     id: str = ""
@@ -259,6 +271,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     usage_told_ms: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    memory: bytes = b""
 
     @property
     def asks_for_answers(self) -> bool:

@@ -24,13 +24,14 @@ from . import (
     listening,
     overlap,
     playback,
+    remembering,
     replies,
     responses,
     takeover,
     waiting,
 )
 from .effects import Effect
-from .events import AudioAppended, Fact
+from .events import AudioAppended, Fact, MemoryGrown
 from .projection.realtime import project
 from .refusals import refuse
 from .state import Session
@@ -51,6 +52,7 @@ DECIDE: dict[type, Decide] = {
     inputs.TimerFired: lifecycle.decide_timer,
     inputs.ModelLost: lifecycle.decide_model_lost,
     inputs.WorkerTookOver: takeover.decide_took_over,
+    inputs.AnswerDiverged: takeover.decide_diverged,
     inputs.AudioArrived: appending.decide_append,
     protocol.AppendText: appending.decide_append_text,
     protocol.CommitInput: committing.decide_commit,
@@ -81,6 +83,8 @@ DECIDE: dict[type, Decide] = {
     model.ModelCalledFunction: responses.decide_function_call,
     model.ModelPassedOn: responses.decide_passed_on,
     model.ModelFailed: responses.decide_failed,
+    model.ModelRemembered: remembering.decide_remembered,
+    model.ModelDroppedInput: remembering.decide_dropped,
 }
 """Input type → the rule that decides on it."""
 
@@ -95,6 +99,8 @@ _FAMILIES: tuple[Apply, ...] = (
     conversation.apply,
     calls.apply,
     waiting.apply,
+    takeover.apply,
+    remembering.apply,
 )
 """Applied in this order; a fact that concerns two families (a cancel that clears the input) passes through both."""
 
@@ -181,6 +187,8 @@ def merged(earlier: Fact, later: Fact) -> Fact | None:
 
     Keeps a minute of listening from becoming thousands of facts.
     """
+    if isinstance(earlier, MemoryGrown) and isinstance(later, MemoryGrown):
+        return remembering.merged(earlier, later)
     if not isinstance(earlier, AudioAppended) or not isinstance(later, AudioAppended) or later.hint:
         return None
     if later.counted or later.part is not None or _manner(earlier) != _manner(later):

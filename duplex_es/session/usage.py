@@ -38,7 +38,11 @@ def response_usage(fact: ResponseFinished) -> Usage | UnsetType:
     if fact.input_tokens is None and fact.output_tokens is None:
         return usage
     read, made = fact.input_tokens or 0, fact.output_tokens or 0
-    return replace(usage, total_tokens=read + made, input_tokens=read, output_tokens=made)
+    usage = replace(usage, total_tokens=read + made, input_tokens=read, output_tokens=made)
+    if fact.cached_tokens is None:
+        return usage
+    known = {} if usage.input_token_details is UNSET else usage.input_token_details
+    return replace(usage, input_token_details={**known, "cached_tokens": fact.cached_tokens})
 
 
 def with_usage(session: Session, fact: ResponseFinished) -> Session:

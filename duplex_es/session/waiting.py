@@ -9,6 +9,7 @@ from __future__ import annotations
 from ..model import EndTurn, ResetInput
 from .effects import AskModel, Effect
 from .events import (
+    AnswerPutOff,
     EpochAdvanced,
     Fact,
     InputCommitted,
@@ -47,7 +48,7 @@ def _is_due(session: Session, waiting: Waiting) -> bool:
 def promoted(session: Session, waiting: Waiting) -> tuple[Fact, ...]:
     """It is the turn of what waited. An answer that the client asked for itself is announced at once."""
     turn = TurnPromoted(item_id=waiting.item_id, respond=waiting.respond)
-    if session.is_chat_lane:
+    if session.is_chat_lane or waiting.again:
         return (turn, start_response(session, generate=True)) if waiting.respond else (turn,)
     if waiting.asked and not session.settings.auto_response:
         return turn, start_response(session)
@@ -63,6 +64,8 @@ def apply(session: Session, fact: Fact) -> tuple[Session, tuple[Effect, ...]]:
     A cancel gives up what waits; after a failure it stays, but only the client can ask for it.
     """
     waiting = session.waiting
+    if isinstance(fact, AnswerPutOff):
+        return replace(session, waiting=Waiting(item_id=fact.item_id, respond=True, again=True)), ()
     if waiting is None:
         return session, ()
     match fact:
@@ -84,7 +87,8 @@ def apply(session: Session, fact: Fact) -> tuple[Session, tuple[Effect, ...]]:
 
 
 def _promote(session: Session, waiting: Waiting, fact: TurnPromoted) -> tuple[Session, tuple[Effect, ...]]:
-    owed = fact.item_id if fact.respond and not session.is_chat_lane else session.owed
+    is_asked = session.is_chat_lane or waiting.again
+    owed = fact.item_id if fact.respond and not is_asked else session.owed
     session = replace(session, waiting=None, owed=owed)
     if not waiting.untold:
         return session, ()

@@ -144,6 +144,25 @@ class OpeningPromises(LogStage):
         with pytest.raises(TokenRefused):
             await self.attached(log, ref, b"token-1", b"token-4")
 
+    async def test_a_token_that_could_attach_admits_and_is_not_used_up(self, log: SessionLog, model: str) -> None:
+        attachment, claim = await self.claimed(log, model)
+        ref = attachment.ref
+        before = await log.head(ref.session_id)
+        assert await log.admit(ref, b"token-1") == before == await log.head(ref.session_id)
+        with pytest.raises(SessionUnknown):
+            await log.admit(SessionRef(f"no-{ref.session_id}", 0), b"token-1")
+        with pytest.raises(IncarnationMismatch):
+            await log.admit(SessionRef(ref.session_id, 7), b"token-1")
+        second = await self.attached(log, ref, b"token-1", b"token-2")
+        with pytest.raises(TokenRefused):
+            await log.admit(ref, b"token-1")  # good once more only while nothing is attached
+        await log.detach(second, b"left")
+        assert (await log.admit(ref, b"token-1")).generation == 2
+        await log.close(claim, "done")
+        assert (await log.admit(ref, b"token-2")).state == "closed"
+        with pytest.raises(TokenRefused):
+            await log.admit(ref, b"token-3")
+
     async def test_detaching_writes_the_next_entry_and_unattaches_once(self, log: SessionLog, model: str) -> None:
         attachment = await self.created(log, model)
         await log.append_input(attachment, 1, records(b"one"))

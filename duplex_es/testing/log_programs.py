@@ -44,10 +44,14 @@ async def run_program(seed: int, steps: int, log: SessionLog, oracle: SessionLog
 
 
 async def _outcome(step: Step, log: SessionLog, side: _Side) -> Outcome:
+    return await _answer(step(log, side))
+
+
+async def _answer(asked: Awaitable[Outcome]) -> Outcome:
     try:
-        return await step(log, side)
+        return await asked
     except LogError as error:
-        return type(error).__name__, getattr(error, "head_seq", None), getattr(error, "first_available", None)
+        return type(error).__name__, vars(error)
 
 
 def _random_step(draw: random.Random, side: _Side) -> tuple[str, Step]:
@@ -56,13 +60,21 @@ def _random_step(draw: random.Random, side: _Side) -> tuple[str, Step]:
         lambda: ("create", _create(session_id)),
         lambda: ("claim", _claim),
         lambda: ("look", _look_at(session_id)),
-        lambda: ("attach", _attach(session_id, f"t{draw.randrange(3)}".encode(), f"t{draw.randrange(3)}".encode())),
+        lambda: ("expire_unclaimed", lambda log, _: log.expire_unclaimed(3600.0)),
+        lambda: _random_attach(draw, session_id),
+        lambda: _random_attach(draw, session_id),
     ]
     if side.attachments:
         choices += [lambda: _attachment_step(draw, side)] * 5
     if side.claims:
         choices += [lambda: _claim_step(draw, side)] * 6
     return draw.choice(choices)()
+
+
+def _random_attach(draw: random.Random, session_id: str) -> tuple[str, Step]:
+    presented, following = (f"t{draw.randrange(3)}".encode() for _ in range(2))
+    after_seq = draw.choice([None, draw.randrange(8)])
+    return f"attach after {after_seq}", _attach(session_id, presented, following, after_seq)
 
 
 def _records(draw: random.Random) -> list[Record]:
@@ -92,7 +104,7 @@ def _attachment_step(draw: random.Random, side: _Side) -> tuple[str, Step]:
 def _claim_step(draw: random.Random, side: _Side) -> tuple[str, Step]:
     position = max(0, len(side.claims) - 1 - draw.randrange(HANDS))
     number, index = draw.randrange(1, 12), draw.randrange(8)
-    match draw.randrange(9):
+    match draw.randrange(11):
         case 0 | 1 | 2 | 3:
             records = _records(draw)
             return f"append_output {number}+{len(records)}", lambda log, s: log.append_output(
@@ -106,8 +118,15 @@ def _claim_step(draw: random.Random, side: _Side) -> tuple[str, Step]:
                 s.claims[position], input_before=EntryId(1, index), output_before=number
             )
         case 6:
-            return "renew", _renew
+            return f"snapshot {number}", lambda log, s: log.snapshot(s.claims[position], number, b"s%d" % index)
         case 7:
+            before = EntryId(1, index)
+            return f"trim_history {index} {number // 2}", lambda log, s: log.trim_history(
+                s.claims[position], input_before=before, output_before=number // 2
+            )
+        case 8:
+            return "renew", _renew
+        case 9:
             return "release", lambda log, s: log.release(s.claims[position])
         case _:
             if number < 9:  # most sessions should live for a while
@@ -125,11 +144,16 @@ def _create(session_id: str) -> Step:
     return step
 
 
-def _attach(session_id: str, presented: bytes, following: bytes) -> Step:
+def _attach(session_id: str, presented: bytes, following: bytes, after_seq: int | None) -> Step:
     async def step(log: SessionLog, side: _Side) -> Outcome:
         ref = (await log.head(session_id)).ref
         attachment, head = await log.attach(
-            ref, presented_digest=presented, next_digest=following, gateway="g", record=b"attached"
+            ref,
+            presented_digest=presented,
+            next_digest=following,
+            gateway="g",
+            record=b"attached",
+            after_seq=after_seq,
         )
         side.attachments.append(attachment)
         return attachment, head
@@ -154,10 +178,14 @@ def _look_at(session_id: str) -> Step:
         ref = SessionRef(session_id, head.ref.incarnation)
         return (
             head,
-            await log.read_output(ref, 0),
-            await log.read_output(ref, 3, limit=2, audio=False),
-            await log.read_input(ref, START),
-            await log.read_input(ref, EntryId(1, 2), limit=2, audio=False),
+            await _answer(log.read_output(ref, 0)),
+            await _answer(log.read_output(ref, head.first_seq)),
+            await _answer(log.read_output(ref, 3, limit=2, audio=False)),
+            await _answer(log.read_input(ref, START)),
+            await _answer(log.read_input(ref, EntryId(1, 2), limit=2, audio=False)),
+            await log.read_snapshot(ref),
+            await log.read_snapshot(ref, below_seq=5),
+            await log.read_input_back(ref, limit=3),
         )
 
     return step

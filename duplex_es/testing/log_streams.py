@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from ..log.api import START, AttachmentRaised, Ended, Entry, EntryId, Opened, Record, SessionLog
+from ..log.api import START, AttachmentRaised, Ended, Entry, EntryId, Opened, Record, SessionLog, SessionRef
 from ..log.errors import Fenced, PositionGone, SessionUnknown, TailLost
 from .log_stage import LogStage, eventually, ids, records, take, take_until_end
 
@@ -25,6 +25,19 @@ class AppendingPromises(LogStage):
         assert await self.raw_entry(log, attachment.ref, "out", "1-2") == b"y"
         head = await log.head(attachment.ref.session_id)
         assert (head.input, head.output) == (EntryId(1, 3), EntryId(1, 2))
+
+    async def test_input_is_read_backwards_from_its_end_or_from_an_entry(self, log: SessionLog, model: str) -> None:
+        attachment, _ = await self.claimed(log, model)
+        await log.append_input(attachment, 1, [Record(b"a", b"pcm"), Record(b"b")])
+        second = await self.attached(log, attachment.ref, b"token-1", b"token-2")
+        await log.append_input(second, 1, records(b"c"))
+        back = await log.read_input_back(attachment.ref)
+        assert ids(back) == ["2-1", "2-0", "1-2", "1-1", "1-0"]
+        assert [entry.audio for entry in back] == [None] * 5
+        assert ids(await log.read_input_back(attachment.ref, EntryId(1, 2), limit=1)) == ["1-1"]
+        assert await log.read_input_back(attachment.ref, EntryId(1, 0)) == []
+        with pytest.raises(SessionUnknown):
+            await log.read_input_back(SessionRef("nobody", 0))
 
     async def test_the_input_index_restarts_and_the_seq_does_not(self, log: SessionLog, model: str) -> None:
         attachment, claim = await self.claimed(log, model)

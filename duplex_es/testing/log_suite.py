@@ -21,13 +21,22 @@ from ..log.api import Attachment, Claim, Record, SessionLog
 from ..log.errors import Fenced, LogError, SessionExists, SessionUnknown
 from ..log.memory import MemoryLog
 from ..log.settings import LogSettings
+from .log_history import HistoryPromises, PositionPromises
 from .log_ownership import ClaimingPromises, OpeningPromises
 from .log_programs import run_program
 from .log_stage import records, take
 from .log_streams import AppendingPromises, FollowingPromises, ReadingPromises
 
 
-class LogSuite(OpeningPromises, ClaimingPromises, AppendingPromises, ReadingPromises, FollowingPromises):
+class LogSuite(
+    OpeningPromises,
+    ClaimingPromises,
+    AppendingPromises,
+    ReadingPromises,
+    FollowingPromises,
+    PositionPromises,
+    HistoryPromises,
+):
     """Every promise that can be asked for one call at a time."""
 
     programs = 25

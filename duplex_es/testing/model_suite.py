@@ -14,171 +14,36 @@ from __future__ import annotations
 import array
 import asyncio
 import math
-import threading
-from collections.abc import AsyncIterator, Callable
-from typing import TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
+from msgspec.structs import replace
 
 from ..model import (
     CloseModel,
-    EndTurn,
+    ContinueAnswer,
     FeedAudio,
-    Generate,
     HistoryItem,
     Interrupt,
     Model,
-    ModelCalledFunction,
     ModelFailed,
     ModelFinished,
     ModelHeardSpeech,
     ModelHeardSpeechEnd,
     ModelHeardTurn,
-    ModelInterrupted,
     ModelListened,
     ModelProducedAudio,
-    ModelProducedText,
-    ModelSession,
     ModelSpoke,
     OpenModel,
+    Recipe,
     ReconfigureModel,
-    Request,
     ResetInput,
-    Signal,
+    Sound,
     ToolOutput,
 )
+from .model_stage import Caller, Ear, check_order, sound_of, words_of
 
-S = TypeVar("S")
-PATIENCE_S = 10.0
-QUIET_S = 0.2
-FEED_MS = 100
-
-
-class Ear:
-    """Collects what one session signals, in order, and lets a test wait for it."""
-
-    def __init__(self) -> None:
-        self.signals: list[Signal] = []
-        self.strangers: list[Signal] = []
-        self._thread = threading.get_ident()
-        self._news = asyncio.Event()
-
-    def __call__(self, signal: Signal) -> None:
-        """Take one signal; one from another thread is kept apart."""
-        (self.signals if threading.get_ident() == self._thread else self.strangers).append(signal)
-        self._news.set()
-
-    def of(self, kind: type[S]) -> list[S]:
-        """All signals of one kind so far."""
-        return [signal for signal in self.signals if isinstance(signal, kind)]
-
-    async def first(self, kind: type[S], where: Callable[[S], bool] = lambda _: True, after: int = 0) -> S:
-        """The first matching signal at or after position ``after``, waiting for it if need be."""
-        async with asyncio.timeout(PATIENCE_S):
-            while True:
-                self._news.clear()
-                for signal in self.signals[after:]:
-                    if isinstance(signal, kind) and where(signal):
-                        return signal
-                await self._news.wait()
-
-    async def quiet(self) -> int:
-        """Wait until nothing has been signalled for a while; returns how many signals there are."""
-        while True:
-            before = len(self.signals)
-            await asyncio.sleep(QUIET_S)
-            if len(self.signals) == before:
-                return before
-
-    async def answered(self, turn: int) -> list[Signal]:
-        """Everything of one answer, once it has ended."""
-        await self.first(ModelFinished, lambda signal: signal.turn == turn)
-        return [signal for signal in self.signals if getattr(signal, "turn", None) == turn]
-
-
-def words_of(signals: list[Signal]) -> str:
-    """The transcript of an answer: its pieces' texts, joined."""
-    return "".join(s.text for s in signals if isinstance(s, ModelProducedAudio | ModelProducedText))
-
-
-def check_order(signals: list[Signal]) -> None:
-    """Fail unless every answer is one well-formed sequence, turns ascend, and no epoch is older than one before."""
-    open_turn: int | None = None
-    newest_turn, newest_epoch = -1, 0
-    for signal in signals:
-        assert signal.epoch >= newest_epoch, f"an older epoch after {newest_epoch}: {signal}"
-        if signal.epoch > newest_epoch:
-            newest_epoch, open_turn = signal.epoch, None  # an interruption ends an answer without a word
-        match signal:
-            case ModelSpoke(turn=turn):
-                assert open_turn is None, f"turn {turn} begins inside turn {open_turn}"
-                assert turn > newest_turn, f"turn {turn} after turn {newest_turn}"
-                open_turn = newest_turn = turn
-            case ModelProducedAudio(turn=turn, pcm=pcm):
-                assert turn == open_turn, f"audio of turn {turn} inside turn {open_turn}"
-                assert pcm and len(pcm) % 2 == 0, "audio is whole int16 samples, at least one"
-            case ModelProducedText(turn=turn):
-                assert turn == open_turn, f"text of turn {turn} inside turn {open_turn}"
-            case ModelFinished(turn=turn) | ModelInterrupted(turn=turn):
-                assert turn == open_turn, f"turn {turn} ends inside turn {open_turn}"
-                open_turn = None
-            case ModelCalledFunction(turn=turn):
-                assert turn >= newest_turn, f"a call of turn {turn} after turn {newest_turn}"
-                newest_turn = turn
-            case ModelFailed():
-                open_turn = None
-
-
-class Caller:
-    """One opened session and its ear: speaks, commits, asks, in the words of a test."""
-
-    def __init__(self, model: Model, session: ModelSession, ear: Ear) -> None:
-        self.model = model
-        self.session = session
-        self.ear = ear
-        self.epoch = 0
-        self.clock_ms = 0
-        self._items = 0
-
-    async def perform(self, request: Request) -> None:
-        """Hand one request over; it must be accepted without raising."""
-        await asyncio.wait_for(self.session.perform(request), PATIENCE_S)
-
-    async def say(self, pcm: bytes) -> None:
-        """Feed float32 audio in pieces of 100 ms, as fast as the model takes them."""
-        step = self.model.info.input_rate_hz * FEED_MS // 1000 * 4
-        for at in range(0, len(pcm), step):
-            piece = pcm[at : at + step]
-            self.clock_ms += len(piece) // 4 * 1000 // self.model.info.input_rate_hz
-            await self.perform(FeedAudio(epoch=self.epoch, pcm=piece, end_ms=self.clock_ms))
-
-    async def be_silent(self, duration_ms: int) -> None:
-        """Feed silence."""
-        await self.say(bytes(self.model.info.input_rate_hz * duration_ms // 1000 * 4))
-
-    async def commit(self, *, respond: bool = True) -> str:
-        """End the turn; returns the committed item's id."""
-        self._items += 1
-        item_id = f"item_{self._items}"
-        await self.perform(EndTurn(epoch=self.epoch, item_id=item_id, respond=respond))
-        return item_id
-
-    async def ask(self, text: str, *modalities: str, response_id: str = "resp_1") -> None:
-        """Ask for an answer to one typed line."""
-        history = (HistoryItem(item_id="item_text", role="user", text=text),)
-        await self.perform(
-            Generate(
-                epoch=self.epoch,
-                response_id=response_id,
-                history=history,
-                modalities=modalities or ("text", "audio"),
-            )
-        )
-
-    async def interrupt(self) -> None:
-        """Cut the model, as the client's cancel does."""
-        self.epoch += 1
-        await self.perform(Interrupt(epoch=self.epoch))
+__all__ = ["Caller", "Ear", "ModelSuite", "check_order", "sound_of", "words_of"]
 
 
 class ModelSuite:
@@ -400,3 +265,86 @@ class ModelSuite:
         await caller.commit()
         await caller.ear.quiet()
         assert all(listened.reason for listened in caller.ear.of(ModelListened))
+
+    # -- going on in another process -------------------------------------------------------------------------------
+
+    async def test_an_answer_to_words_is_the_same_in_another_process(self, ready: Model) -> None:
+        self.needs(ready, "can_rebuild")
+        self.needs(ready, "takes_text_turns")
+        await self.check_going_on(ready, lambda caller: caller.ask(self.short_question, response_id="resp_7"))
+
+    async def test_a_written_answer_is_the_same_in_another_process(self, ready: Model) -> None:
+        self.needs(ready, "can_rebuild")
+        self.needs(ready, "takes_text_turns")
+        await self.check_going_on(ready, lambda caller: caller.ask(self.short_question, "text", response_id="resp_7"))
+
+    async def test_an_answer_to_speech_is_the_same_in_another_process(self, ready: Model, utterance: bytes) -> None:
+        self.needs(ready, "can_rebuild")
+
+        async def speak(caller: Caller) -> None:
+            await caller.be_silent(400)
+            await caller.say(utterance)
+            await caller.commit()
+
+        await self.check_going_on(ready, speak)
+
+    async def check_going_on(self, model: Model, talk: Callable[[Caller], Awaitable[None]]) -> None:
+        """Fail unless an answer comes again as it was, whenever it broke off, and the session goes on after it."""
+        first = await self.opened(model)
+        await talk(first)
+        spoke = await first.ear.first(ModelSpoke)
+        whole = await first.ear.answered(spoke.turn)
+        await first.perform(CloseModel())
+        for said in sorted({1, 2, len(whole) // 2, len(whole) - 1}):
+            caller = await self.opened(model, resumed=True)
+            begun = replace(spoke, turn=spoke.turn + 4)
+            await caller.go_on(begun, whole, said, first.heard_in(spoke))
+            again = await caller.ear.answered(begun.turn)
+            assert next(signal for signal in again if isinstance(signal, ModelSpoke)) == begun
+            assert (words_of(again), sound_of(again)) == (words_of(whole), sound_of(whole)), f"after {said} signals"
+            if model.info.takes_text_turns:
+                await caller.ask(self.short_question, "text", response_id="resp_8")
+                after = await caller.ear.first(ModelSpoke, lambda spoke: spoke.response_id == "resp_8")
+                assert after.turn > begun.turn
+            await caller.perform(CloseModel())
+            check_order(caller.ear.signals)
+
+    async def test_what_the_caller_has_had_of_an_answer_comes_at_once(self, ready: Model) -> None:
+        self.needs(ready, "can_rebuild")
+        self.needs(ready, "takes_text_turns")
+        first = await self.opened(ready)
+        await first.ask(self.short_question)
+        spoke = await first.ear.first(ModelSpoke)
+        whole = await first.ear.answered(spoke.turn)
+        await first.perform(CloseModel())
+        caller = await self.opened(ready, resumed=True)
+        began_s = asyncio.get_running_loop().time()
+        await caller.go_on(spoke, whole, len(whole))
+        await caller.ear.answered(spoke.turn)
+        took_s = asyncio.get_running_loop().time() - began_s
+        assert took_s < max(1.0, len(sound_of(whole)) / 2 / ready.info.output_rate_hz)
+        await caller.perform(CloseModel())
+
+    async def test_an_answer_that_goes_on_can_be_interrupted(self, ready: Model) -> None:
+        self.needs(ready, "can_rebuild")
+        self.needs(ready, "takes_text_turns")
+        first = await self.opened(ready)
+        await first.ask(self.question)
+        spoke = await first.ear.first(ModelSpoke)
+        await first.ear.first(ModelProducedAudio)
+        await first.perform(CloseModel())
+        caller = await self.opened(ready, resumed=True)
+        await caller.go_on(spoke, [], 0)
+        await caller.ear.first(ModelProducedAudio)
+        await caller.interrupt()
+        told = len(caller.ear.signals)
+        await caller.ear.quiet()
+        assert [signal for signal in caller.ear.signals[told:] if signal.epoch < caller.epoch] == []
+        await caller.perform(CloseModel())
+
+    async def test_a_recipe_nobody_wrote_is_no_reason_to_fail(self, caller: Caller) -> None:
+        self.needs(caller.model, "can_rebuild")
+        stranger = Recipe(notes={"stranger": [1, None]}, sound=Sound(first="?", offset=-1, samples=10**9, last=""))
+        await caller.perform(ContinueAnswer(epoch=0, turn=0, recipe=stranger, said_samples=240))
+        await caller.ear.quiet()
+        assert [failure for failure in caller.ear.of(ModelFailed) if failure.fatal] == []

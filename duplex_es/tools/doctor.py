@@ -7,7 +7,8 @@ import argparse
 import msgspec
 
 from ..log.errors import ConfigurationError, LogUnavailable
-from ..log.examination import Finding, examine
+from ..log.examination import examine
+from ..log.findings import Finding
 from .console import Console
 from .errors import ToolError
 

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from ..log.api import Entry, EntryId, SessionLog, SessionRef
+from ..log.errors import PositionGone
 
 PAGE = 500
 
@@ -78,21 +79,40 @@ def output_line(entry: Entry) -> OutputLine:
 
 
 async def read_lines(log: SessionLog, ref: SessionRef, *, first_seq: int = 1) -> list[Line]:
-    """Both streams, by time; at the same millisecond what was said stands before what was decided.
+    """All that is left of both streams, by time; at the same millisecond what was said stands before what was decided.
 
     Raises: SessionUnknown, LogUnavailable.
     """
     lines: list[Line] = []
     after = EntryId(0, 0)
-    while entries := await log.read_input(ref, after, limit=PAGE, audio=True):
+    while entries := await _input_left(log, ref, after):
         lines += map(input_line, entries)
         after = entries[-1].id
     seq = first_seq - 1
-    while entries := await log.read_output(ref, seq, limit=PAGE, audio=True):
+    while entries := await _output_left(log, ref, seq):
         lines += map(output_line, entries)
         seq = entries[-1].id.number
     # Within a stream the ids are the order; a stable sort by time keeps it unless a clock stepped back.
     return sorted(lines, key=lambda line: (line.at_ms, isinstance(line, OutputLine)))
+
+
+async def _input_left(log: SessionLog, ref: SessionRef, after: EntryId) -> list[Entry]:
+    """The next entries; what was trimmed is passed over."""
+    while True:
+        try:
+            return await log.read_input(ref, after, limit=PAGE, audio=True)
+        except PositionGone as gone:
+            if gone.trimmed is None:
+                raise
+            after = gone.trimmed
+
+
+async def _output_left(log: SessionLog, ref: SessionRef, seq: int) -> list[Entry]:
+    while True:
+        try:
+            return await log.read_output(ref, seq, limit=PAGE, audio=True)
+        except PositionGone as gone:
+            seq = gone.first_available - 1
 
 
 def _plain(body: bytes) -> dict[str, Any]:

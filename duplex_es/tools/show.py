@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from ..log.api import Head, SessionLog
-from ..log.errors import LogUnavailable, SessionUnknown
+from ..log.errors import ConfigurationError, LogUnavailable, SessionUnknown
 from ..log.opening import open_log
 from .console import Console
 from .errors import ToolError
@@ -20,11 +20,13 @@ async def opened(redis_url: str) -> AsyncIterator[SessionLog]:
     """A connected log, closed at the end. Raises: ToolError when the store cannot be reached."""
     try:
         log = open_log(redis_url)
-    except ValueError as error:
+    except (ValueError, ConfigurationError) as error:
         raise ToolError(f"{redis_url}: {error}") from error
     try:
         await log.connect()
         yield log
+    except ConfigurationError as error:
+        raise ToolError(f"{redis_url}: {error}") from error
     except LogUnavailable as error:
         raise ToolError(f"the store at {redis_url} does not answer: {error}") from error
     finally:

@@ -161,15 +161,20 @@ class Stack:
 
     def _gateway(self, number: int, port: int) -> Child:
         name = f"gw-{number}"
-        where = ("--host", self.plan.host, "--port", str(port), "--redis-url", self.redis_url)
+        where = ("--host", self.plan.host, "--port", str(port), *self._log_options())
         what = ("--default-model", self.plan.model, "--name", name)
         return Child(name, [program("duplex-es-gateway"), *where, *what, *self._logging()], self._say)
 
     def _worker(self, number: int, health_port: int) -> Child:
         name = f"worker-{number}"
-        where = ("--redis-url", self.redis_url, "--health-port", str(health_port))
+        where = (*self._log_options(), "--health-port", str(health_port))
         what = ("--model", self.plan.model, "--slots", str(self.plan.slots), *self.plan.worker_options)
         return Child(name, [program("duplex-es-worker"), *where, *what, "--name", name, *self._logging()], self._say)
+
+    def _log_options(self) -> tuple[str, ...]:
+        """Where the log is. Our own store keeps nothing on disk, so nobody should wait for that."""
+        own = () if self.plan.redis_url else ("--durability", "memory")
+        return ("--redis-url", self.redis_url, *own)
 
     def _logging(self) -> tuple[str, ...]:
         return ("--log-format", "text", "--log-level", self.plan.log_level)

@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from duplex_es.client.audio import AudioFormat, read_pcm16_wav, write_pcm16_wav
+from duplex_es.client.audio import (
+    AudioFormat,
+    audio_data_url,
+    image_data_url,
+    read_pcm16_wav,
+    reference_audio_data_url,
+    write_pcm16_wav,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -15,6 +22,7 @@ pytestmark = pytest.mark.unit
 def test_a_duration_counts_samples_of_the_encoding() -> None:
     assert AudioFormat("pcm16", 16_000).duration_ms(6_400) == 200
     assert AudioFormat("pcm_f32le", 24_000).duration_ms(96_000) == 1_000
+    assert AudioFormat("g711_ulaw", 8_000).duration_ms(80) == 10
 
 
 def test_a_byte_count_never_cuts_a_sample_in_half() -> None:
@@ -23,8 +31,8 @@ def test_a_byte_count_never_cuts_a_sample_in_half() -> None:
 
 
 def test_an_encoding_that_cannot_be_measured_is_refused_on_use() -> None:
-    with pytest.raises(ValueError, match="g711_ulaw"):
-        AudioFormat("g711_ulaw", 8_000).duration_ms(8)
+    with pytest.raises(ValueError, match="opus"):
+        AudioFormat("opus", 48_000).duration_ms(8)
 
 
 def test_a_written_wav_reads_back_to_the_same_samples(tmp_path: Path) -> None:
@@ -44,3 +52,18 @@ def test_a_wav_of_another_shape_is_refused_with_what_it_is(
         file.writeframes(b"\0" * 64)
     with pytest.raises(ValueError, match=rf"{channels} channel\(s\), {width * 8} bit, {rate_hz} Hz"):
         read_pcm16_wav(tmp_path / "b.wav")
+
+
+def test_a_data_url_holds_the_bytes_or_the_file(tmp_path: Path) -> None:
+    (tmp_path / "voice.wav").write_bytes(b"RIFF")
+    assert audio_data_url(b"RIFF") == "data:audio/wav;base64,UklGRg=="
+    assert audio_data_url(tmp_path / "voice.wav", mime="audio/x-wav") == "data:audio/x-wav;base64,UklGRg=="
+    assert image_data_url(b"\xff\xd8").startswith("data:image/jpeg;base64,")
+
+
+def test_a_reference_voice_is_a_file_that_exists_or_nothing(tmp_path: Path) -> None:
+    (tmp_path / "voice.wav").write_bytes(b"RIFF")
+    assert reference_audio_data_url(None) is None
+    assert reference_audio_data_url(str(tmp_path / "voice.wav")) == "data:audio/wav;base64,UklGRg=="
+    with pytest.raises(FileNotFoundError, match="nobody"):
+        reference_audio_data_url(tmp_path / "nobody.wav")

@@ -41,6 +41,13 @@ def test_an_extra_body_entry_wins_over_the_field_of_its_name() -> None:
     assert wire["extra_body"] == {"auto_response": False, "native_duplex": True}
 
 
+def test_tools_are_sent_only_when_there_are_any_to_name() -> None:
+    tool = {"type": "function", "name": "get_weather"}
+    assert SessionConfig(tools=[tool]).to_wire(model="m", session_id=None)["tools"] == [tool]
+    assert SessionConfig(tools=[]).to_wire(model="m", session_id=None)["tools"] == []
+    assert "tools" not in SessionConfig().to_wire(model="m", session_id=None)
+
+
 def test_turn_detection_travels_as_it_is() -> None:
     wire = SessionConfig(turn_detection={"type": "server_vad"}).to_wire(model="m", session_id=None)
     assert wire["turn_detection"] == {"type": "server_vad"}

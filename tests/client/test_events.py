@@ -6,7 +6,17 @@ import json
 
 import pytest
 
-from duplex_es.client import AudioDelta, DuplexEvent, ErrorEvent, ResponseDone, SessionCreated, SessionReplaced
+from duplex_es.client import (
+    AudioDelta,
+    DuplexEvent,
+    ErrorEvent,
+    ResponseDone,
+    SessionCreated,
+    SessionReplaced,
+    SessionResumed,
+    SessionUpdated,
+    UploadProgress,
+)
 from duplex_es.client.events import CLASSES, SessionClosed, parse_event, view
 
 pytestmark = pytest.mark.unit
@@ -52,6 +62,30 @@ def test_a_created_session_shows_its_credentials() -> None:
     assert (event.session_id, event.resume_token, event.incarnation) == ("s", "rt", 3)
 
 
+def test_a_resumed_session_tells_what_arrived_or_that_it_cannot() -> None:
+    told = view({"type": "session.resumed", "last_client_event_id": "evt_3"})
+    nothing = view({"type": "session.resumed", "last_client_event_id": None})
+    silent = view({"type": "session.resumed"})
+    assert isinstance(told, SessionResumed)
+    assert isinstance(nothing, SessionResumed)
+    assert isinstance(silent, SessionResumed)
+    assert (told.tells_what_arrived, told.last_client_event_id) == (True, "evt_3")
+    assert (nothing.tells_what_arrived, nothing.last_client_event_id) == (True, None)
+    assert (silent.tells_what_arrived, silent.last_client_event_id) == (False, None)
+
+
+def test_the_progress_of_an_upload_has_both_ends() -> None:
+    event = view({"type": "upload.progress", "sent_ms": 200, "total_ms": 1_000.0})
+    assert isinstance(event, UploadProgress)
+    assert (event.sent_ms, event.total_ms) == (200, 1_000)
+
+
+def test_an_updated_session_shows_its_object() -> None:
+    updated = view({"type": "session.updated", "session": {"voice": "b"}})
+    assert isinstance(updated, SessionUpdated)
+    assert updated.session == {"voice": "b"}
+
+
 def test_an_error_reads_alike_in_both_envelopes() -> None:
     nested = view({"type": "error", "error": {"code": "bad_event", "message": "no type", "event_id": "evt_1"}})
     flat = view({"type": "error", "error": "no type", "code": "bad_event"})
@@ -60,6 +94,17 @@ def test_an_error_reads_alike_in_both_envelopes() -> None:
         assert (event.code, event.message) == ("bad_event", "no type")
     assert isinstance(nested, ErrorEvent)
     assert nested.to_exception().event_id == "evt_1"
+
+
+def test_when_to_try_again_reads_alike_in_both_envelopes() -> None:
+    for raw in ({"error": {"code": "x", "retry_after_ms": 250}}, {"error": "full", "code": "x", "retry_after_ms": 250}):
+        event = view({"type": "error", **raw})
+        assert isinstance(event, ErrorEvent)
+        assert event.retry_after_ms == 250
+        assert event.to_exception().retry_after_ms == 250
+    silent = view({"type": "error", "error": "no", "retry_after_ms": True})
+    assert isinstance(silent, ErrorEvent)
+    assert silent.retry_after_ms is None
 
 
 def test_an_ending_has_a_reason_even_when_the_server_names_none() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from duplex_es.client import DuplexClient, DuplexProtocolError, DuplexSessionClosedError, ResponseStream
 from duplex_es.client.events import view
+from duplex_es.client.responses import QUEUE_ENTRIES
 from tests.support.realtime_server import FakeServer, ServerSocket, error, numbered, session_created
 
 pytestmark = pytest.mark.unit
@@ -95,6 +96,43 @@ async def test_a_listen_that_ends_a_response_is_one_handle_with_its_done() -> No
     first, second = await anext(subject), await anext(subject)
     assert (first.response_id, first.decision, second.response_id) == ("r", "listen", None)
     assert first.done_event is not None
+
+
+async def test_a_listen_without_an_id_never_ends_an_answer() -> None:
+    subject = stream(created("r"), audio("r", b"xx"), listen(), audio("r", b"yy"), done("r"))
+    answer, decision = await anext(subject), await anext(subject)
+    assert (answer.response_id, decision.response_id) == ("r", None)
+    assert [chunk async for chunk in answer.audio()] == [b"xx", b"yy"]
+    assert answer.done_event is not None
+
+
+async def test_an_event_that_only_names_an_answer_makes_none() -> None:
+    cleared = {"type": "output_audio_buffer.cleared", "response_id": "r"}
+    subject = stream(created("r"), done("r"), cleared)
+    assert not subject._handles, "a handle that nothing will ever finish"
+    subject.end(None)
+    assert [handle.response_id async for handle in subject] == ["r"]
+
+
+async def test_answers_that_nobody_takes_are_bounded_and_the_newest_stay() -> None:
+    subject = stream(*(done(f"r{n}") for n in range(QUEUE_ENTRIES + 2)))
+    subject.end(None)
+    ids = [handle.response_id async for handle in subject]
+    assert (len(ids), ids[0], ids[-1]) == (QUEUE_ENTRIES, "r2", f"r{QUEUE_ENTRIES + 1}")
+
+
+async def test_sound_that_nobody_takes_is_bounded_and_the_newest_stays() -> None:
+    subject = stream(*(audio("r", n.to_bytes(2, "little")) for n in range(QUEUE_ENTRIES + 2)), done("r"))
+    chunks = [chunk async for chunk in (await anext(subject)).audio()]
+    assert (len(chunks), chunks[0]) == (QUEUE_ENTRIES, (2).to_bytes(2, "little"))
+
+
+async def test_time_played_counts_the_samples_of_the_deltas_own_encoding() -> None:
+    ulaw = {**audio("r", b"\0" * 80, 8_000), "format": "g711_ulaw"}
+    handle = await anext(stream(ulaw, done("r")))
+    async for _ in handle.audio():
+        pass
+    assert handle.played_ms == 10
 
 
 async def test_a_listen_never_takes_back_what_was_said() -> None:

@@ -17,7 +17,9 @@ from duplex_es.client import (
     DuplexSessionClosedError,
     ReconnectPolicy,
     SessionConfig,
+    UploadProgress,
 )
+from duplex_es.client.ticket import ResumeTicket
 from tests.support.realtime_server import FakeServer, ServerSocket, error, numbered, session_created, session_resumed
 
 pytestmark = pytest.mark.unit
@@ -219,3 +221,107 @@ async def test_iterating_the_client_ends_with_an_expected_close() -> None:
         events = aiter(subject)
         await subject.close()
         assert [event.type async for event in events][-1] == "session.closed"
+
+
+async def test_frames_ride_the_appends_that_complete_their_units_and_are_counted() -> None:
+    async with client() as (subject, server):
+        sent = await subject.stream_pcm(
+            bytes(2 * 16_000 * 3),
+            chunk_ms=500,
+            realtime=False,
+            video_frames=["data:image/jpeg;base64,AAAA", "BBBB"],
+            stacked_video_frames=["CCCC"],
+        )
+        appends = await server.sockets[0].heard("input_audio_buffer.append", 6)
+    assert sent == 2
+    assert [each.get("video_frames") for each in appends] == [None, None, ["AAAA", "CCCC"], None, ["BBBB"], None]
+
+
+async def test_each_stream_counts_its_units_anew_while_the_audio_goes_on() -> None:
+    async with client() as (subject, server):
+        for _ in range(2):
+            assert await subject.stream_pcm(bytes(2 * 16_480), chunk_ms=1_030, realtime=False, video_frames=["A"]) == 1
+        ends = [each["audio_end_ms"] for each in await server.sockets[0].heard("input_audio_buffer.append", 2)]
+    assert ends == [1_030, 2_060]
+
+
+async def test_a_long_upload_reports_how_far_it_is_and_its_end() -> None:
+    async with client() as (subject, _):
+        events = subject.events()
+        await subject.stream_pcm(bytes(2 * 16_000), chunk_ms=10, realtime=False, progress=True)
+        await subject.close()
+        seen = [event async for event in events if isinstance(event, UploadProgress)]
+    assert (seen[-1].sent_ms, seen[-1].total_ms) == (1_000, 1_000)
+
+
+async def test_a_ticket_holds_what_the_next_process_needs_to_know() -> None:
+    config = SessionConfig(input_audio=AudioFormat("pcm_f32le", 24_000))
+    async with client(config=config) as (subject, _):
+        await subject.append_audio(bytes(96_000))
+        ticket = subject.export_resume_ticket()
+
+    async def script(socket: ServerSocket) -> None:
+        resume = await socket.hear()
+        assert (resume["resume_token"], resume["last_received_server_event_seq"]) == ("rt_1", 0)
+        await socket.say(session_resumed())
+        await socket.hear("session.close")
+        await socket.say(numbered(1, "session.closed", reason="session_close"))
+
+    server = FakeServer(script)
+    async with DuplexClient.resume("ws://b", ticket, connect=server.connect) as subject:
+        assert (subject.model, subject.session_id, subject.resume_token) == ("cascade", "sess_1", "rt_2")
+        assert subject.config.input_audio == config.input_audio
+        assert subject.session_info["object"] == "realtime.session"
+        await subject.append_audio(bytes(96_000))
+        [append] = await server.sockets[0].heard("input_audio_buffer.append")
+        assert (append["duration_ms"], append["audio_end_ms"]) == (1_000, 2_000)
+    await server.finish()
+
+
+async def two_events(socket: ServerSocket) -> None:
+    await socket.hear("session.update")
+    await socket.say(session_created(), numbered(1), numbered(2))
+    await socket.hear("session.close")
+    await socket.say(numbered(3, "session.closed", reason="session_close"))
+
+
+async def test_a_ticket_may_stand_anywhere_between_what_was_acknowledged_and_what_was_received() -> None:
+    async with client(two_events, auto_acknowledge=False) as (subject, server):
+        events = subject.events()
+        while (await anext(events)).server_event_seq != 2:
+            pass
+        assert ResumeTicket.from_text(subject.export_resume_ticket()).after_seq == 2
+        assert ResumeTicket.from_text(subject.export_resume_ticket(after_seq=1)).after_seq == 1
+        subject.acknowledge(1)
+        await server.sockets[0].heard("session.event_ack")
+        for wrong in (0, 3):
+            with pytest.raises(ValueError, match=f"after_seq is {wrong}"):
+                subject.export_resume_ticket(after_seq=wrong)
+        with pytest.raises(ValueError, match="not received"):
+            subject.acknowledge(3)
+
+
+async def test_a_session_that_cannot_be_resumed_has_no_ticket() -> None:
+    async def script(socket: ServerSocket) -> None:
+        await socket.hear("session.update")
+        await socket.say(session_created(token=None))
+        await socket.hear("session.close")
+        await socket.say(numbered(1, "session.closed", reason="session_close"))
+
+    async with client(script) as (subject, _):
+        with pytest.raises(DuplexSessionClosedError, match="cannot be resumed"):
+            subject.export_resume_ticket()
+
+
+async def test_leaving_hangs_up_without_closing_and_is_an_expected_end() -> None:
+    async with client(two_events) as (subject, server):
+        events = subject.events()
+        await subject.leave()
+        assert server.sockets[0].is_broken
+        assert "session.closed" not in [event.type async for event in events]
+    assert "session.close" not in server.sockets[0].types()
+
+
+async def test_one_without_a_url_is_a_mistake() -> None:
+    with pytest.raises(ValueError, match="at least one URL"):
+        DuplexClient([], model="m")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 
 import pytest
 
@@ -70,6 +72,38 @@ async def test_a_consumer_that_comes_after_the_end_is_told_at_once() -> None:
     subscriptions.end(None)
     with pytest.raises(DuplexSessionClosedError, match="expired"):
         await anext(subscriptions.add())
+
+
+async def test_a_consumer_that_nobody_holds_any_more_is_let_go() -> None:
+    subscriptions = Subscriptions()
+    gone = weakref.ref(subscriptions.add())
+    kept = subscriptions.add()
+    gc.collect()
+    assert gone() is None
+    subscriptions.put(event(1))
+    assert (await anext(kept)).raw["n"] == 1
+
+
+async def test_what_came_before_there_was_any_consumer_is_kept_for_the_first_ones_where_that_is_asked() -> None:
+    subscriptions = Subscriptions(keeps_first=True)
+    subscriptions.put(event(1))
+    subscriptions.put(event(2))
+    first, second = subscriptions.add(), subscriptions.add()
+    subscriptions.put(event(3))
+    late = subscriptions.add()
+    subscriptions.end(None)
+    assert numbers(await read_all(first)) == [1, 2, 3]
+    assert numbers(await read_all(second)) == [1, 2, 3]
+    assert numbers(await read_all(late)) == []
+
+
+async def test_what_is_kept_for_the_first_consumer_is_bounded_too() -> None:
+    subscriptions = Subscriptions(keeps_first=True)
+    for n in range(QUEUE_EVENTS + 3):
+        subscriptions.put(event(n))
+    first = subscriptions.add()
+    subscriptions.end(None)
+    assert numbers(await read_all(first))[0] == 3
 
 
 async def test_a_discarded_consumer_is_no_longer_fed() -> None:

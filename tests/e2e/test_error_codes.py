@@ -848,6 +848,7 @@ async def test_a_deployment_that_has_just_become_full_turns_the_next_caller_away
             await caller.socket.wait_closed()
         await assert_commits(holder)
 
+    assert 1_000 <= frame["error"].pop("retry_after_ms") <= 3_000
     assert_refused(frame, "duplex_session_busy", flat=False)
 
 
@@ -867,12 +868,11 @@ async def test_an_opening_that_no_worker_takes_up_fails_in_time(small: Deploymen
 
 
 async def test_an_answer_that_was_owed_by_a_lost_worker_has_to_be_asked_for(own_valkey: StoreProcess):
-    owing = {"on": "end_turn", "do": [{"wait_ms": 60_000}, *ANSWER]}
+    owing = {"on": "audio_ms", "at": 20, "do": [{"heard": ""}, {"wait_ms": 60_000}, *ANSWER]}
     with Deployment(own_valkey.url, model="scripted") as deployment:
         extra_body = {"auto_response": True, "script": [owing]}
         async with conversing(deployment.urls[0], model="scripted", extra_body=extra_body) as caller:
             await caller.say(**append())
-            await caller.say(type="input_audio_buffer.commit")
             await caller.hear_until("conversation.item.done")
             deployment.workers[0].process.kill()
             deployment.add_worker().wait_until_ready()

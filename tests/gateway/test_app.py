@@ -47,7 +47,7 @@ async def test_the_subprotocol_is_agreed_to_where_it_is_offered(gateway: Gateway
         assert client.socket.subprotocol is None
 
 
-async def test_sockets_are_not_compressed(gateway: Gateway) -> None:
+async def test_sockets_are_not_compressed(gateway: Gateway) -> None:  # E36
     from websockets.asyncio.client import connect
 
     async with connect(gateway.url(), proxy=None) as socket:
@@ -78,3 +78,12 @@ async def test_a_defect_outside_any_session_is_told_and_the_gateway_goes_on(
         assert "outside any session" in caplog.text
         async with joined(gateway.url("dialect=esperanto")) as client:
             await client.hear_type("error")
+
+
+@pytest.mark.parametrize("path", ["/", "/v1/realtime/x", "/v1/nothing"])
+async def test_where_there_are_no_sockets_is_said_before_the_upgrade(gateway: Gateway, path: str) -> None:
+    with pytest.raises(InvalidStatus) as refused:
+        async with joined(gateway.url("", path)):
+            pass
+    assert refused.value.response.status_code == 404
+    assert b"/v1/realtime" in refused.value.response.body

@@ -9,12 +9,21 @@ import pytest
 
 from duplex_es.log.errors import LogUnavailable
 from duplex_es.log.memory import MemoryLog
-from duplex_es.protocol import SessionClosed, SessionExpired, SocketDetached
+from duplex_es.protocol import (
+    ResponseCreated,
+    ResponseDone,
+    ResponseObject,
+    SessionClosed,
+    SessionExpired,
+    SocketDetached,
+)
 from gateway import endings
+from gateway import service as service_module
 from gateway.connection import _race
 from gateway.endings import Ending
+from gateway.liveness import UNREAD_BYTES, LivelySocket
 from gateway.server import TRANSPORT_MAX_BYTES
-from tests.gateway.stage import FakeWorker, Gateway, error_frame, inputs_of, joined, running, types, until
+from tests.gateway.stage import FakeWorker, Gateway, audio_delta, error_frame, inputs_of, joined, running, types, until
 
 pytestmark = pytest.mark.e2e
 
@@ -301,3 +310,92 @@ async def test_an_attachment_that_nobody_took_but_is_gone_can_be_resumed(gateway
     async with joined(gateway.url("autostart=0")) as client:
         await client.resume(created, 1)
         await client.hear_type("session.resumed")
+
+
+async def test_a_client_that_takes_nothing_is_closed_in_the_end_and_can_come_back(
+    log: MemoryLog, worker: FakeWorker
+) -> None:
+    """Greedy clients: what is held for one that does not read is bounded, and held for a bounded time."""
+    pieces = 400
+    async with running(log, stall_s=0.3) as gateway:
+        async with joined(gateway.url(), max_queue=1) as client:
+            created = await client.open(session_id="mine")
+            for _ in range(pieces):
+                await worker.show("mine", audio_delta(bytes(50_000)))
+            await client.say("session.heartbeat")  # It speaks, so it is not dead: it only does not listen.
+            await until(lambda: types(worker.heard["mine"])[-1] == "SocketDetached")
+            assert worker.heard["mine"][-1] == SocketDetached(generation=1, reason="client_stalled")
+            heard = await client.hear_all()
+            assert (client.socket.close_code, client.socket.close_reason) == (1013, "client_stalled")
+        seqs = [frame["server_event_seq"] for frame in heard]
+        assert seqs == list(range(2, 2 + len(seqs)))
+        async with joined(gateway.url("autostart=0")) as client:
+            await client.resume(created, seqs[-1])
+            await client.hear_type("session.resumed")
+            rest = [(await client.hear())["server_event_seq"] for _ in range(pieces + 1 - len(seqs))]
+    assert seqs + rest == list(range(2, pieces + 3))
+
+
+async def test_a_client_that_reads_slowly_but_reads_is_not_closed(log: MemoryLog, worker: FakeWorker) -> None:
+    async with running(log, stall_s=0.5) as gateway, joined(gateway.url(), max_queue=1) as client:
+        await client.open(session_id="mine")
+        for _ in range(60):
+            await worker.show("mine", audio_delta(bytes(50_000)))
+        for _ in range(60):
+            await client.hear_type("response.output_audio.delta")
+            await asyncio.sleep(0.02)
+
+
+async def test_what_is_held_for_a_client_that_does_not_read_is_bounded(log: MemoryLog, worker: FakeWorker) -> None:
+    frame = 50_000
+    async with running(log) as gateway, joined(gateway.url(), max_queue=1) as client:
+        await client.open(session_id="mine")
+        (socket,) = (s for s in gateway.server.server_state.connections if isinstance(s, LivelySocket))
+        client.socket.transport.pause_reading()
+        most = 0
+        for _ in range(400):
+            await worker.show("mine", audio_delta(bytes(frame)))
+            most = max(most, socket.transport.get_write_buffer_size())
+        await until(lambda: not socket.writable.is_set())
+        for number in range(2_000):
+            await client.socket.ping(f"{number:0120}")  # Each would be answered with as much.
+        assert await log.head("mine")
+        most = max(most, socket.transport.get_write_buffer_size())
+        assert most <= UNREAD_BYTES + 2 * frame
+        client.socket.transport.resume_reading()
+
+
+async def test_a_stopping_gateway_lets_an_answer_end_and_closes_who_has_none(
+    log: MemoryLog, worker: FakeWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """E37: told first, with what it takes to move; closed where the answer ends, with 1012; the session lives on."""
+    monkeypatch.setattr(service_module, "NOTICE_S", 0.05)
+    answer = ResponseObject(id="resp_1")
+    async with running(log, drain_s=60.0) as gateway, joined(gateway.url()) as idle, joined(gateway.url()) as busy:
+        await idle.open(session_id="idle")
+        created = await busy.open(session_id="busy")
+        await worker.show("busy", ResponseCreated(response=answer))
+        await busy.hear_type("response.created")
+        gateway.server.should_exit = True
+        for client in (idle, busy):
+            going = await client.hear_type("session.going_away")
+            assert going["grace_ms"] == 60_000
+        assert going["resume_token"] == created["resume_token"]
+        assert await idle.closed() == (1012, "gateway_stopping")
+        await worker.show("busy", audio_delta(b"\x00\x00"), ResponseDone(response=answer))
+        await busy.hear_type("response.output_audio.delta")
+        await busy.hear_type("response.done")
+        assert await busy.closed() == (1012, "gateway_stopping")
+    async with running(log, "gateway-2") as other, joined(other.url("autostart=0")) as client:
+        await client.resume({**created, "resume_token": going["resume_token"]}, 4)
+        await client.hear_type("session.resumed")
+
+
+async def test_a_stopping_gateway_does_not_wait_for_an_answer_forever(log: MemoryLog, worker: FakeWorker) -> None:
+    async with running(log, drain_s=0.2) as gateway, joined(gateway.url()) as client:
+        await client.open(session_id="mine")
+        await worker.show("mine", ResponseCreated(response=ResponseObject(id="resp_1")))
+        await client.hear_type("response.created")
+        gateway.server.should_exit = True
+        await client.hear_type("session.going_away")
+        assert await client.closed() == (1012, "gateway_stopping")

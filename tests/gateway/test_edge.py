@@ -8,6 +8,7 @@ from msgspec import UNSET
 from duplex_es.log.api import Attachment, SessionRef
 from duplex_es.protocol import (
     SessionCreated,
+    SessionDurable,
     SessionExpired,
     SessionGoingAway,
     SessionReplaced,
@@ -15,6 +16,7 @@ from duplex_es.protocol import (
     SessionResyncRequired,
 )
 from gateway import edge
+from gateway.heard import UNKNOWN, Heard
 
 pytestmark = pytest.mark.unit
 
@@ -52,4 +54,21 @@ def test_a_superseded_socket_is_told_its_own_generation() -> None:
 def test_every_end_of_a_socket_has_its_reason() -> None:
     assert edge.expired(SEAT, "gone") == SessionExpired(session_id="mine", incarnation=2, reason="gone")
     assert edge.resync("mine") == SessionResyncRequired(session_id="mine", reason="journal_gap")
+    assert edge.resync("mine", 7) == SessionResyncRequired(session_id="mine", reason="journal_gap", first_available=7)
+    overflow = SessionResyncRequired(session_id="mine", reason="journal_overflow", first_available=7)
+    assert edge.overflow("mine", 7) == overflow
+    assert edge.going_away(SEAT, 500, "rt_z").resume_token == "rt_z"
     assert edge.going_away(SEAT, 500) == SessionGoingAway(session_id="mine", reason="gateway_stopping", grace_ms=500)
+
+
+def test_what_is_known_of_the_last_event_is_said_also_when_it_is_that_there_was_none() -> None:
+    assert edge.resumed(SEAT, "rt_y", Heard("evt_1")).last_client_event_id == "evt_1"
+    assert edge.resumed(SEAT, "rt_y", Heard(None)).last_client_event_id is None
+    assert edge.resumed(SEAT, "rt_y", UNKNOWN).last_client_event_id is UNSET
+
+
+def test_the_durability_is_said_where_it_was_asked_for() -> None:
+    assert edge.created(RESUMABLE, SEAT, "rt_x", "strict").durability == "strict"
+    assert edge.created({}, SEAT, None, "strict").durability == "strict"
+    assert edge.resumed(SEAT, "rt_y", UNKNOWN, "strict").durability == "strict"
+    assert edge.durable(SEAT, 7) == SessionDurable(session_id="mine", durable_seq=7)

@@ -37,7 +37,7 @@ def server_side(gateway: Gateway) -> liveness.LivelySocket:
     return socket
 
 
-async def test_a_peer_that_went_silent_is_noticed(log: MemoryLog, worker: FakeWorker) -> None:
+async def test_a_peer_that_went_silent_is_noticed(log: MemoryLog, worker: FakeWorker) -> None:  # E39
     async with running(log, **QUICK) as gateway, joined(gateway.url()) as client:
         await client.open(session_id="mine")
         client.socket.transport.pause_reading()
@@ -69,7 +69,7 @@ async def test_a_peer_that_talks_lives_even_if_its_pongs_are_stuck(log: MemoryLo
         await client.hear_type("session.heartbeat_ack")
 
 
-async def test_a_stall_of_the_event_loop_ends_no_call(log: MemoryLog, worker: FakeWorker) -> None:
+async def test_a_stall_of_the_event_loop_ends_no_call(log: MemoryLog, worker: FakeWorker) -> None:  # E40
     async with running(log, **QUICK) as gateway, joined(gateway.url()) as client:
         await client.open(session_id="mine")
         socket = server_side(gateway)

@@ -120,3 +120,81 @@ async def test_a_peer_that_leaves_during_the_upgrade_is_gone() -> None:
     wire = Wire()
     wire.failure = RuntimeError("closed")
     assert await (await wire.peer()).receive() == Gone(1006)
+
+
+class Talking(Wire):
+    """A wire that has nothing to say until told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.messages: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+
+    async def receive(self) -> dict[str, Any]:
+        """The next message, whenever there is one."""
+        return self.incoming.pop(0) if self.incoming else await self.messages.get()
+
+
+async def test_work_for_a_peer_is_given_up_when_it_goes() -> None:
+    wire = Talking()
+    peer = await wire.peer()
+    cancelled = asyncio.Event()
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+
+    doing = asyncio.create_task(peer.while_here(work()))
+    await asyncio.sleep(0)
+    wire.messages.put_nowait({"type": "websocket.disconnect", "code": 1001})
+    assert await doing == Gone(1001)
+    assert cancelled.is_set()
+    assert await peer.receive() == Gone(1001)
+
+
+async def test_what_a_peer_says_meanwhile_is_received_afterwards_in_order() -> None:
+    wire = Talking()
+    peer = await wire.peer()
+    go = asyncio.Event()
+
+    async def work() -> None:
+        await go.wait()
+
+    doing = asyncio.create_task(peer.while_here(work()))
+    for text in ("one", "two"):
+        wire.messages.put_nowait({"type": "websocket.receive", "text": text})
+    await asyncio.sleep(0.01)
+    go.set()
+    assert await doing is None
+    assert [await peer.receive(), await peer.receive()] == ["one", "two"]
+    assert await peer.while_here(work()) is None
+    wire.messages.put_nowait({"type": "websocket.receive", "text": "three"})
+    assert await peer.receive() == "three"
+
+
+async def test_what_fails_while_the_peer_is_there_fails() -> None:
+    peer = await Talking().peer()
+
+    async def work() -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await peer.while_here(work())
+
+
+async def test_it_knows_for_how_long_a_peer_has_taken_nothing() -> None:
+    wire = Wire()
+    peer = await wire.peer()
+    await peer.send("x")
+    assert peer.blocked_for_s() == 0.0
+    wire.blocks = True
+    first, second = (asyncio.create_task(peer.send(text)) for text in "ab")
+    await asyncio.sleep(0.02)
+    assert peer.blocked_for_s() >= 0.01
+    second.cancel()
+    await asyncio.gather(second, return_exceptions=True)
+    assert peer.blocked_for_s() >= 0.01, "the first one still waits"
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    assert peer.blocked_for_s() == 0.0

@@ -41,3 +41,8 @@ def test_the_old_name_of_native_duplex_counts_only_without_the_new_one() -> None
     assert read_query(old).native_duplex
     assert not read_query({**old, "native_duplex": "0"}).native_duplex
     assert read_query({"native_duplex": "on"}) == Query(native_duplex=True)
+
+
+def test_how_much_would_survive_is_told_to_who_asks() -> None:
+    assert read_query({"durable": "1"}) == Query(durable=True)
+    assert not read_query({"durable": "0"}).durable

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from duplex_es.log.api import EntryId, Head, SessionLog, SessionRef
+from duplex_es.log.api import START, SessionLog
 from duplex_es.log.memory import MemoryLog
-from duplex_es.protocol import ProtocolError
+from duplex_es.protocol import AppendText, SessionExpired
+from gateway import resuming
 from gateway.peer import Peer
-from gateway.resuming import JournalGap, check_position
-from tests.gateway.stage import Client, FakeWorker, Gateway, inputs_of, joined, running, types, until
+from tests.gateway.stage import Client, FakeWorker, Gateway, audio_delta, inputs_of, joined, running, types, until
 
 pytestmark = pytest.mark.e2e
 
@@ -121,12 +121,182 @@ async def test_a_session_nobody_knows_has_expired(other: Gateway) -> None:
     await refused(other, {"session_id": "x", "incarnation": 0, "resume_token": "rt_x"}, 0, "session_resume_expired")
 
 
-async def test_a_closed_session_has_expired(gateway: Gateway, other: Gateway) -> None:
+async def ended(gateway: Gateway, words: int = 4) -> dict[str, Any]:
+    """``session.created`` of a session that was closed after a few words; its last frame has seq ``words + 2``."""
     async with joined(gateway.url()) as client:
-        created = await client.open()
+        created = await client.open(session_id="mine")
+        await listened(client, words)
+        await client.say("session.close")
+        closed = await client.hear_type("session.closed")
+        assert closed["server_event_seq"] == words + 2
+        assert await client.closed() == (1000, "")
+    return created
+
+
+async def test_a_session_that_is_over_is_replayed_to_its_last_word(gateway: Gateway, other: Gateway) -> None:
+    """E5: a finished session can be read again while its log is kept: the rest, the closed marker, then the close."""
+    created = await ended(gateway)
+    for after_seq in (0, 3, 5):
+        async with joined(other.url("autostart=0")) as client:
+            await client.resume(created, after_seq)
+            resumed = await client.hear_type("session.resumed")
+            assert (resumed["attachment_generation"], resumed["resume_token"]) == (1, created["resume_token"])
+            frames = await client.hear_all()
+        assert [frame["server_event_seq"] for frame in frames] == list(range(after_seq + 1, 7))
+        assert frames[-1]["type"] == "session.closed"
+        assert (client.socket.close_code, client.socket.close_reason) == (1000, "")
+    assert types(await inputs_of(gateway.service.log, "mine"))[-1] == "CloseSession", "nothing was taken or written"
+
+
+async def test_a_session_that_is_over_is_replayed_to_a_stock_client_too(gateway: Gateway, other: Gateway) -> None:
+    created = await ended(gateway)
+    async with joined(other.url("dialect=ga&resume=1")) as client:
+        await client.resume(created, 3)
+        again = await client.hear_type("session.created")
+        assert again["duplex"]["resume_token"] == created["resume_token"]
+        frames = await client.hear_all()
+        assert [frame["delta"] for frame in frames[:2]] == ["word 2", "word 3"]
+
+
+async def test_of_a_session_that_is_over_nothing_is_shown_without_its_token_or_beyond_its_end(
+    gateway: Gateway, other: Gateway
+) -> None:
+    created = await ended(gateway)
+    await refused(other, created, 0, "invalid_resume_token", resume_token="rt_guess")
+    await refused(other, created, 0, "session_resume_conflict", incarnation=3)
+    await refused(other, created, 7, "session_resume_conflict")
+    await refused(other, created, 6, "session_resume_expired")
+
+
+async def test_a_session_that_was_given_up_has_expired(gateway: Gateway, other: Gateway, worker: FakeWorker) -> None:
+    """E6: what is gone is said in a frame that no position filters out."""
+    for last in ((), (SessionExpired(session_id="mine", incarnation=0, reason="disconnect_grace_expired"),)):
+        async with joined(gateway.url()) as client:
+            created = await client.open(session_id="mine")
+        await worker.end("mine", "disconnect_grace_expired", *last)
+        for after_seq in (0, 1, 50):
+            await refused(other, created, after_seq, "session_resume_expired")
+        worker._seqs.clear()
+
+
+async def test_a_session_that_is_over_and_was_trimmed_is_a_gap(
+    gateway: Gateway, other: Gateway, worker: FakeWorker
+) -> None:
+    async with joined(gateway.url()) as client:
+        created = await client.open(session_id="mine")
+        await listened(client, 4)
+        log = gateway.service.log
+        await log.trim_history(worker.claims["mine"], input_before=START, output_before=4)
         await client.say("session.close")
         await client.hear_type("session.closed")
-    await refused(other, created, 1, "session_resume_expired")
+    async with joined(other.url("autostart=0")) as client:
+        await client.resume(created, 1)
+        gap = await client.hear_type("session.resync_required")
+        assert (gap["reason"], gap["first_available"]) == ("journal_gap", 4)
+
+
+async def test_the_last_event_that_arrived_is_named_so_that_the_rest_can_be_said_again(
+    gateway: Gateway, other: Gateway, worker: FakeWorker
+) -> None:
+    """E7: after a resume a client knows which of its events arrived; it says the others again, each counts once."""
+    said = [f"evt_{number}" for number in range(50)]
+    async with joined(gateway.url()) as client:
+        created = await client.open(session_id="mine")
+        for event_id in said[:20]:
+            await client.say("input.text.append", text=event_id, event_id=event_id)
+        await client.say("session.heartbeat")
+        await client.hear_type("session.heartbeat_ack")
+        client.socket.transport.abort()
+    async with joined(other.url("autostart=0")) as client:
+        await client.resume(created, 1)
+        resumed = await client.hear_type("session.resumed")
+        assert resumed["last_client_event_id"] == "evt_19"
+        for event_id in said[said.index(resumed["last_client_event_id"]) + 1 :]:
+            await client.say("input.text.append", text=event_id, event_id=event_id)
+        await client.say("session.no_such_event", event_id="evt_50")
+        await client.hear_type("session.heartbeat_ack")
+        error = await client.hear_type("error")
+        assert error["error"]["event_id"] == "evt_50", "what is not taken is refused by its id"
+    heard = [one.text for one in worker.heard["mine"] if isinstance(one, AppendText)]
+    assert heard == said
+
+
+async def test_what_a_superseded_socket_still_holds_does_not_arrive_after_the_resume_was_answered(
+    worker: FakeWorker,
+) -> None:
+    log = worker.log
+    async with running(log) as first, running(log, "gateway-2") as second:
+        async with joined(first.url()) as old, joined(second.url("autostart=0")) as new:
+            created = await old.open(session_id="mine")
+            for number in range(200):
+                await old.say("input.text.append", text="x", event_id=f"evt_{number}")
+            await new.resume(created, 1)
+            resumed = await new.hear_type("session.resumed")
+            await old.hear_all()
+        arrived = [one.event_id for one in await inputs_of(log, "mine") if isinstance(one, AppendText)]
+    assert resumed["last_client_event_id"] == (arrived[-1] if arrived else None)
+
+
+async def test_a_client_that_hangs_up_while_it_waits_its_turn_takes_nothing(
+    log: MemoryLog, gateway: Gateway, worker: FakeWorker
+) -> None:
+    async with running(log, "narrow", admit_at_once=1) as narrow, joined(gateway.url()) as owner:
+        created = await owner.open(session_id="mine")
+        held = narrow.service.gate.ticket()
+        await held.admitted()
+        async with joined(narrow.url("autostart=0")) as waiting:
+            await waiting.resume(created, 1)
+            await until(lambda: bool(narrow.service.gate._queue))
+        await until(lambda: not narrow.service.gate._queue)
+        held.release()
+        await owner.say("session.heartbeat")
+        await owner.hear_type("session.heartbeat_ack")
+        assert (await log.head("mine")).generation == 1
+
+
+async def test_a_crowd_is_served_in_order_and_told_to_come_again_beyond_the_bound(
+    log: MemoryLog, gateway: Gateway, worker: FakeWorker
+) -> None:
+    async with running(log, "narrow", admit_at_once=1, admit_waiting=0) as narrow:
+        async with joined(gateway.url()) as owner:
+            created = await owner.open(session_id="mine")
+        held = narrow.service.gate.ticket()
+        await held.admitted()
+        async with joined(narrow.url("autostart=0")) as client:
+            await client.resume(created, 1)
+            error = await client.hear_type("error")
+            assert (error["code"], type(error["error"])) == ("duplex_session_busy", str)
+            assert error["retry_after_ms"] >= 1_000
+            assert await client.closed() == (1013, "duplex_session_busy")
+        async with joined(narrow.url()) as client:
+            await client.say("session.update", session={}, event_id="evt_1")
+            error = (await client.hear_type("error"))["error"]
+            assert (error["code"], error["type"]) == ("duplex_session_busy", "rate_limit_error")
+            assert (error["event_id"], error["retry_after_ms"] >= 1_000) == ("evt_1", True)
+            assert await client.closed() == (1013, "duplex_session_busy")
+        held.release()
+        async with joined(narrow.url("autostart=0")) as client:
+            await client.resume(created, 1)
+            await client.hear_type("session.resumed")
+
+
+async def test_a_catch_up_keeps_its_place_at_the_gate_until_it_is_done_or_too_slow(
+    gateway: Gateway, log: MemoryLog, worker: FakeWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resuming, "CATCH_UP_S", 0.2)
+    async with joined(gateway.url()) as owner:
+        created = await owner.open(session_id="mine")
+        for _ in range(300):
+            await worker.show("mine", audio_delta(bytes(50_000)))
+        async with (
+            running(log, "narrow", admit_at_once=1) as narrow,
+            joined(narrow.url("autostart=0"), max_queue=1) as slow,
+        ):
+            await slow.resume(created, 1)
+            await slow.hear_type("session.resumed")
+            assert narrow.service.gate._free == 0, "it has not got what it missed"
+            await until(lambda: narrow.service.gate._free == 1)
+            assert [(await slow.hear())["server_event_seq"] for _ in range(300)] == list(range(2, 302))
 
 
 async def test_a_session_that_is_not_open_yet_cannot_be_resumed(log: MemoryLog) -> None:
@@ -254,25 +424,3 @@ async def test_a_broken_opening_in_the_head_ends_the_connection_with_an_error(
         async with joined(gateway.url("autostart=0")) as second:
             await second.resume(created, 1)
             assert (await second.hear_type("error"))["error"]["code"] == "internal_error"
-
-
-@pytest.mark.parametrize(
-    ("after_seq", "outcome"), [(3, JournalGap), (4, JournalGap), (5, None), (9, None), (10, ProtocolError)]
-)
-def test_the_position_must_lie_between_what_is_kept_and_the_last_frame(
-    after_seq: int, outcome: type[Exception] | None
-) -> None:
-    head = Head(
-        *(SessionRef("s", 0), "m", "claimed", 1, False, "g", 1, "w"),
-        output=EntryId(1, 9),
-        input=EntryId(1, 0),
-        first_seq=5,
-        acknowledged_seq=5,
-        opening=None,
-        checkpoint=None,
-    )
-    if outcome is None:
-        check_position(head, after_seq)
-    else:
-        with pytest.raises(outcome):
-            check_position(head, after_seq)

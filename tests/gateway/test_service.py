@@ -48,6 +48,12 @@ class Socket:
         self.told: list[object] = []
         service.connections.add(self)
 
+    at_turn_end = False
+
+    def drop_if_stalled(self) -> None:
+        """Never stalled."""
+        self.told.append("looked at")
+
     def announce_departure(self, grace_ms: int) -> None:
         """Note it, and leave if obedient."""
         self.told.append(grace_ms)
@@ -112,3 +118,24 @@ async def test_stopping_is_quick_when_nobody_is_there_or_when_hurried() -> None:
     slow = Socket(service, obedient=False)
     await asyncio.wait_for(service.drain(lambda: True), 1)
     assert slow.told == [60_000, "depart"]
+
+
+async def test_who_has_no_answer_under_way_is_closed_after_a_moments_notice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "NOTICE_S", 0.1)
+    service = Service(settings_of(drain_s=60.0), MemoryLog())
+    idle, busy = Socket(service, obedient=False), Socket(service, obedient=False)
+    idle.at_turn_end = True
+    draining = asyncio.create_task(service.drain())
+    await until(lambda: idle not in service.connections)
+    assert (idle.told, busy.told) == ([60_000, "depart"], [60_000])
+    busy.at_turn_end = True
+    await asyncio.wait_for(draining, 5)
+    assert busy.told == [60_000, "depart"]
+
+
+async def test_every_socket_is_looked_at_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "WATCH_S", 0.001)
+    service = Service(settings_of(), MemoryLog())
+    socket = Socket(service, obedient=True)
+    async with service.running():
+        await until(lambda: socket.told.count("looked at") > 2)

@@ -35,6 +35,10 @@ def test_every_setting_has_a_flag_a_variable_a_row_and_a_meaning() -> None:
         ([], {"DUPLEX_ES_PORT": "many"}),
         (["--config-timeout-s", "-1"], {}),
         (["--drain-s", "nan"], {}),
+        (["--admit-at-once", "0"], {}),
+        (["--admit-waiting", "-1"], {}),
+        (["--replicas", "-1"], {}),
+        (["--durability", "eternal"], {}),
         (["--max-event-bytes", "99999999"], {}),
     ],
 )
@@ -52,7 +56,7 @@ def test_a_gateway_without_a_name_is_called_by_its_host_and_port() -> None:
     assert Settings(name="g").gateway == "g"
 
 
-def test_a_dead_peer_is_noticed_within_thirty_seconds_by_default() -> None:
+def test_a_dead_peer_is_noticed_within_thirty_seconds_by_default() -> None:  # E39
     from gateway.liveness import SECOND_LOOK_S
 
     settings = Settings()

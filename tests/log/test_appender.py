@@ -48,13 +48,13 @@ async def sessions(log: RedisLog, count: int) -> list[tuple[Attachment, Claim]]:
 async def test_what_is_ready_in_one_turn_shares_one_pipeline(log: RedisLog, raw: redis.Redis) -> None:
     claims = [claim for _, claim in await sessions(log, 50)]
     await log.append_output(claims[0], 1, [Record(b"warm")])
-    before = log.appender.pipelines
+    before = log.nodes.node.appender.pipelines
     calls = raw.info("commandstats")
     await asyncio.gather(
         *(log.append_output(c, n, [Record(b"x", b"pcm")]) for n in range(2, 6) for c in claims[:1]),
         *(log.append_output(c, n, [Record(b"x", b"pcm")]) for n in range(1, 5) for c in claims[1:]),
     )
-    assert log.appender.pipelines - before <= 2
+    assert log.nodes.node.appender.pipelines - before <= 2
     after = raw.info("commandstats")
     assert after["cmdstat_xadd"]["calls"] - calls["cmdstat_xadd"]["calls"] == 400
     assert after["cmdstat_exec"]["calls"] - calls.get("cmdstat_exec", {}).get("calls", 0) <= 2
@@ -80,7 +80,7 @@ async def test_a_large_backlog_is_sent_in_bounded_pipelines(own_valkey: StorePro
     log = RedisLog.from_url(own_valkey.url, LogSettings(batch_bytes=50_000))
     ((_, claim),) = await sessions(log, 1)
     await log.append_output(claim, 1, [Record(b"x" * 1000) for _ in range(1200)])
-    assert log.appender.pipelines >= 24
+    assert log.nodes.node.appender.pipelines >= 24
     assert len(stored(raw, claim)) == 1200
     await log.append_output(claim, 1201, [Record(b"x" * 200_000)])
     assert len(stored(raw, claim)) == 1201
@@ -89,7 +89,7 @@ async def test_a_large_backlog_is_sent_in_bounded_pipelines(own_valkey: StorePro
 
 async def test_a_frozen_server_gets_one_entry_and_the_caller_its_success(
     own_valkey: StoreProcess, log: RedisLog, raw: redis.Redis
-) -> None:
+) -> None:  # E23
     ((_, claim),) = await sessions(log, 1)
     await log.append_output(claim, 1, [Record(b"1")])
     own_valkey.freeze()
@@ -189,7 +189,7 @@ async def test_a_restarted_server_goes_on_from_its_file() -> None:
         store.stop()
 
 
-async def test_an_emptied_server_is_not_filled_again(log: RedisLog, raw: redis.Redis) -> None:
+async def test_an_emptied_server_is_not_filled_again(log: RedisLog, raw: redis.Redis) -> None:  # E15
     ((attachment, claim),) = await sessions(log, 1)
     await log.append_output(claim, 1, [Record(b"1")])
     await log.append_input(attachment, 1, [Record(b"a")])
@@ -216,10 +216,10 @@ async def lose_two(log: RedisLog, raw: redis.Redis) -> tuple[Attachment, Claim]:
     return attachment, claim
 
 
-async def test_a_lost_tail_is_written_again_with_the_same_ids_and_bytes(log: RedisLog, raw: redis.Redis) -> None:
+async def test_a_lost_tail_is_written_again_with_the_same_ids_and_bytes(log: RedisLog, raw: redis.Redis) -> None:  # E13
     attachment, claim = await lose_two(log, raw)
     await log.append_output(claim, 6, [Record(b"6", b"pcm 6")])
-    assert log.appender.healed == 4, "the input is healed as well, though nobody appends to it"
+    assert log.nodes.node.appender.healed == 4, "the input is healed as well, though nobody appends to it"
     output = await log.read_output(claim.ref, 0)
     assert [(str(entry.id), entry.body, entry.audio) for entry in output] == [
         (f"1-{seq}", b"%d" % seq, b"pcm %d" % seq) for seq in range(1, 7)
@@ -249,7 +249,8 @@ async def test_what_a_silent_stream_remembers_is_let_go(own_valkey: StoreProcess
     log = RedisLog.from_url(own_valkey.url, LogSettings(heal_window_s=0.05))
     (_, silent), (_, busy) = await sessions(log, 2)
     await log.append_output(silent, 1, [Record(b"1")])
-    (writer,) = (one for one in log.appender._writers.values() if one.session.ref == silent.ref and one.recent.last)
+    writers = log.nodes.node.appender._writers.values()
+    (writer,) = (one for one in writers if one.session.ref == silent.ref and one.recent.last)
     seq = 1
     async with asyncio.timeout(5):
         while writer.recent.after(0) is not None:
@@ -340,3 +341,116 @@ async def test_waiting_appends_are_failed_when_the_log_is_closed(own_valkey: Sto
     with pytest.raises(LogUnavailable):
         await append
     own_valkey.thaw()
+
+
+def all_of(raw: redis.Redis, keys: SessionKeys, model: str = "echo") -> dict[str, bytes | None]:
+    """Everything the store has of a session, as a replica might have it."""
+    streams = (keys.input.records, keys.input.audio, keys.output.records, keys.output.audio)
+    return {key: raw.dump(key) for key in (keys.head, keys.snap, keys.ready(model), *streams)}
+
+
+def lose_all_since(raw: redis.Redis, replicated: dict[str, bytes | None]) -> None:
+    """A failover to that replica."""
+    for key, known in replicated.items():
+        raw.delete(key)
+        if known is not None:
+            raw.restore(key, 0, known)
+    raw.execute_command("CLIENT", "KILL", "TYPE", "normal")
+
+
+async def test_a_lost_claim_is_raised_again_with_what_it_wrote(log: RedisLog, raw: redis.Redis) -> None:
+    attachment = await LogStage.created(log, "echo")
+    replicated = all_of(raw, SessionKeys.of(attachment.ref))
+    claim, _ = await LogStage.must_claim(log, "w", "echo")
+    await log.append_output(claim, 1, [Record(b"1", b"pcm 1"), Record(b"2")])
+    lose_all_since(raw, replicated)
+    await log.append_output(claim, 3, [Record(b"3")])
+    assert [(str(e.id), e.body, e.audio) for e in await log.read_output(claim.ref, 0)] == [
+        (f"{claim.fence}-1", b"1", b"pcm 1"),
+        (f"{claim.fence}-2", b"2", None),
+        (f"{claim.fence}-3", b"3", None),
+    ]
+    head = await log.head(claim.ref.session_id)
+    assert (head.state, head.worker, head.fence) == ("claimed", "w", claim.fence)
+    assert await log.renew([], [claim]) == []
+    assert await log.claim("w2", ["echo"]) is None
+
+
+@pytest.mark.parametrize("is_confirmed", [False, True])
+async def test_a_lost_attachment_is_raised_again_with_its_tokens(
+    log: RedisLog, raw: redis.Redis, is_confirmed: bool
+) -> None:
+    first = await LogStage.created(log, "echo")
+    keys = SessionKeys.of(first.ref)
+    replicated = all_of(raw, keys)
+    second = await LogStage.attached(log, first.ref, b"token-1", b"token-2")
+    if is_confirmed:
+        await log.confirm(second)
+    await log.append_input(second, 1, [Record(b"a", b"pcm")])
+    lose_all_since(raw, replicated)
+    await log.append_input(second, 2, [Record(b"b")])
+    found = await log.read_input(first.ref, EntryId(second.generation, 0))
+    assert [(entry.body, entry.audio) for entry in found] == [(b"a", b"pcm"), (b"b", None)]
+    recovery = None if is_confirmed else b"token-1"
+    assert raw.hmget(keys.head, "token", "recovery", "gateway") == [b"token-2", recovery, b"gateway-2"]
+    assert await log.renew([second], []) == []
+
+
+async def test_a_claim_without_records_is_raised_again_as_soon_as_the_loss_is_met(
+    log: RedisLog, raw: redis.Redis
+) -> None:
+    (_, other), attachment = (await sessions(log, 1))[0], await LogStage.created(log, "echo")
+    replicated = all_of(raw, SessionKeys.of(attachment.ref))
+    claim, _ = await LogStage.must_claim(log, "w", "echo")
+    lose_all_since(raw, replicated)
+    await log.append_output(other, 1, [Record(b"x")])
+    assert (await log.head(claim.ref.session_id)).fence == claim.fence
+
+
+async def test_a_lost_claim_that_somebody_took_since_is_fenced(log: RedisLog, raw: redis.Redis) -> None:
+    attachment = await LogStage.created(log, "echo")
+    keys = SessionKeys.of(attachment.ref)
+    replicated = all_of(raw, keys)
+    claim, _ = await LogStage.must_claim(log, "w", "echo")
+    await log.append_output(claim, 1, [Record(b"1")])
+    lose_all_since(raw, replicated)
+    raw.hset(keys.head, mapping={"fence": claim.fence + 1, "claims": f"{claim.fence + 1}:1;", "worker": "w2"})
+    raw.xadd(keys.output.records, {"m": b"claim"}, id=f"{claim.fence + 1}-0")
+    with pytest.raises(Fenced):
+        await log.append_output(claim, 2, [Record(b"2")])
+    assert stored(raw, claim) == []
+
+
+async def test_a_claim_that_was_lost_long_after_is_told(own_valkey: StoreProcess, raw: redis.Redis) -> None:
+    log = RedisLog.from_url(own_valkey.url, LogSettings(heal_window_s=0.05))
+    attachment = await LogStage.created(log, "echo")
+    replicated = all_of(raw, SessionKeys.of(attachment.ref))
+    claim, _ = await LogStage.must_claim(log, "w", "echo")
+    await asyncio.sleep(0.1)
+    lose_all_since(raw, replicated)
+    with pytest.raises(TailLost):
+        await log.append_output(claim, 1, [Record(b"1")])
+    await log.close_connections()
+
+
+async def test_what_is_remembered_does_not_age_while_the_store_is_away(
+    own_valkey: StoreProcess, raw: redis.Redis
+) -> None:
+    """It may come back without what it took last, however long that is ago."""
+    settings = LogSettings(heal_window_s=0.5, socket_timeout_s=0.2, connect_timeout_s=0.2)
+    log = RedisLog.from_url(own_valkey.url, settings)
+    (_, claim), (_, other) = await sessions(log, 2)
+    keys = SessionKeys.of(claim.ref)
+    await log.append_output(claim, 1, [Record(b"1")])
+    replicated = raw.dump(keys.output.records)
+    await log.append_output(claim, 2, [Record(b"2")])
+    own_valkey.freeze()
+    append = asyncio.create_task(log.append_output(other, 1, [Record(b"x")]))
+    await asyncio.sleep(1.2)
+    own_valkey.thaw()
+    await append
+    raw.restore(keys.output.records, 0, replicated, replace=True)
+    raw.execute_command("CLIENT", "KILL", "TYPE", "normal")
+    await log.append_output(other, 2, [Record(b"y")])
+    assert stored(raw, claim) == ["1-1", "1-2"]
+    await log.close_connections()

@@ -7,6 +7,7 @@ import inspect
 import pytest
 
 from duplex_es.log import errors
+from duplex_es.log.api import EntryId
 
 pytestmark = pytest.mark.unit
 
@@ -23,5 +24,8 @@ def test_every_error_is_a_log_error_and_stands_in_the_tree(kind: type[Exception]
 def test_errors_about_positions_carry_them() -> None:
     assert errors.PositionGone(41).first_available == 41
     assert "40" in str(errors.PositionGone(41))
+    assert errors.PositionGone(7, EntryId(2, 6)).trimmed == EntryId(2, 6)
+    assert "2-6" in str(errors.PositionGone(7, EntryId(2, 6)))
+    assert errors.PositionAhead(40).last == 40
     assert errors.TailLost(7).head_seq == 7
     assert "7" in str(errors.TailLost(7))

@@ -9,7 +9,8 @@ from redis.exceptions import NoPermissionError, ResponseError
 
 from duplex_es.log.connections import Command, Reply
 from duplex_es.log.errors import ConfigurationError, LogUnavailable
-from duplex_es.log.examination import Finding, examine_through
+from duplex_es.log.examination import examine_through
+from duplex_es.log.findings import Finding
 from duplex_es.log.scripts import LIBRARY, library
 
 pytestmark = pytest.mark.unit
@@ -80,7 +81,8 @@ async def test_a_sound_store_is_well_in_every_respect() -> None:
     assert {finding.level for finding in found.values()} == {"ok"}
     assert not any(finding.advice for finding in found.values())
     assert set(found) == {
-        *("version", "topology", "eviction", "memory", "persistence", "replication", "clock", "functions", "append"),
+        *("version", "topology", "eviction", "memory", "persistence", "replication", "durability", "clock"),
+        *("functions", "append"),
     }
     assert store.wrote[-1][0] == "DEL", "nothing is left behind"
 
@@ -89,7 +91,7 @@ async def test_a_sound_store_is_well_in_every_respect() -> None:
     ("subject", "level", "info", "advice"),
     [
         ("version", "failure", {"redis_version": "6.2.14"}, "7.0"),
-        ("topology", "failure", {"cluster_enabled": "1"}, "single primary"),
+        ("topology", "failure", {"cluster_enabled": "1"}, "redis+cluster://"),
         ("eviction", "failure", {"maxmemory_policy": "allkeys-lru"}, "noeviction"),
         ("eviction", "warning", {"maxmemory_policy": "allkeys-lru", "maxmemory": "0"}, "noeviction"),
         ("memory", "warning", {"used_memory": "800000000"}, "maxmemory"),
@@ -170,3 +172,18 @@ async def test_without_info_nothing_is_said() -> None:
     store.info = FORBIDDEN
     with pytest.raises(ConfigurationError, match="INFO"):
         await findings(store)
+
+
+@pytest.mark.parametrize(
+    ("info", "level", "told"),
+    [
+        ({}, "ok", "the disk"),
+        ({"aof_enabled": "0"}, "ok", "one replica"),
+        ({"aof_enabled": "0", "connected_slaves": "0"}, "warning", "appendonly yes"),
+        ({"redis_version": "7.0.15", "connected_slaves": "0"}, "warning", "add a replica"),
+    ],
+)
+async def test_who_could_vouch_for_what_was_written_is_said(info: dict[str, str], level: str, told: str) -> None:
+    found = (await findings(Store(info)))["durability"]
+    assert found.level == level
+    assert told in found.found + found.advice

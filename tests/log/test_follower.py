@@ -10,7 +10,7 @@ import pytest
 
 from duplex_es.log.api import START, AttachmentRaised, Ended, Entry, EntryId, Opened, Record
 from duplex_es.log.errors import LogUnavailable, PositionGone
-from duplex_es.log.follower import CATCH_UP_ENTRIES, RedisFollower, Standing
+from duplex_es.log.follower import CATCH_UP_ENTRIES, FEWEST_ENTRIES, RedisFollower, Standing
 from duplex_es.log.notifications import encode_record
 from duplex_es.testing.log_stage import ids, take
 
@@ -95,7 +95,7 @@ async def test_live_entries_follow_without_reading_the_log() -> None:
     assert log.reads == reads
 
 
-async def test_what_arrives_before_the_start_is_neither_lost_nor_doubled() -> None:
+async def test_what_arrives_before_the_start_is_neither_lost_nor_doubled() -> None:  # E9
     log = written("1-0", "1-1")
     follower = log.follow()
     for seq in (2, 3):
@@ -322,3 +322,89 @@ async def test_a_claim_that_goes_on_where_the_last_one_ended_uses_nothing_again(
     follower.received(log.write("2-3"))
     follower.resumed()
     assert ids(await take(follower, 1)) == ["2-3"]
+
+
+async def test_a_hole_that_trimming_tore_is_told() -> None:
+    log = written(*(f"1-{seq}" for seq in range(1, 6)))
+    follower = log.follow(buffer_bytes=0)
+    follower.start(START)
+    await settled(follower, [f"1-{seq}" for seq in range(1, 6)])
+    for seq in range(6, 12):
+        follower.received(log.write(f"1-{seq}", b"more than the buffer holds"))
+    log.entries[:] = [entry for entry in log.entries if entry.id.number >= 9]
+    with pytest.raises(PositionGone) as gone:
+        await anext(follower)
+    assert gone.value.first_available == 9
+
+
+async def test_what_was_trimmed_to_the_last_entry_is_told_without_a_next_one() -> None:
+    log = written("1-1")
+    follower = log.follow(buffer_bytes=0)
+    follower.start(START)
+    await settled(follower, ["1-1"])
+    follower.received(log.write("1-2", b"more than the buffer holds"))
+    log.entries.clear()
+    log.first_seq = 3
+    with pytest.raises(PositionGone):
+        await anext(follower)
+
+
+async def test_an_ending_does_not_hide_that_something_was_trimmed() -> None:
+    log = written("1-1")
+    follower = log.follow()
+    follower.start(START)
+    await settled(follower, ["1-1"])
+    log.state, log.reason, log.first_seq = "closed", "done", 4
+    follower.received(b"z \ndone")
+    with pytest.raises(PositionGone):
+        await anext(follower)
+
+
+async def test_what_the_store_lost_without_anybody_writing_again_is_waited_for() -> None:
+    log = written("1-1", "1-2")
+    follower = log.follow()
+    follower.start(START)
+    await settled(follower, ["1-1", "1-2"])
+    log.write("1-3")
+    follower.received(b"p 1-3\n")
+    log.entries.pop()
+    await settled(follower, [])
+    follower.received(log.write("1-3"))
+    await settled(follower, ["1-3"])
+
+
+async def test_catching_up_takes_few_large_entries_at_a_time() -> None:
+    log = Log()
+    for seq in range(1, 101):
+        log.write(f"1-{seq}", bytes(64 * 1024))
+    limits: list[int] = []
+
+    async def read(after: EntryId, limit: int) -> list[Entry]:
+        limits.append(limit)
+        return await log.read(after, limit)
+
+    follower = RedisFollower(read, log.look, output=True, buffer_bytes=10_000)
+    follower.start(EntryId(0, 50))
+    assert len(await take(follower, 50)) == 50
+    follower.resumed()
+    for seq in range(101, 111):
+        log.write(f"1-{seq}", bytes(64 * 1024))
+    assert len(await take(follower, 10)) == 10
+    assert limits[0] == CATCH_UP_ENTRIES
+    assert set(limits[1:]) == {FEWEST_ENTRIES}
+
+
+@pytest.mark.parametrize(
+    ("after", "passed"),
+    [(START, 2), (EntryId(1, 1), 2), (EntryId(0, 1), 0)],
+    ids=["from the start", "from a known fence", "from an unknown fence"],
+)
+async def test_a_follower_vouches_for_the_fences_that_it_passed(after: EntryId, passed: int) -> None:
+    log = written("1-0", "1-1", "2-0", "2-2")
+    log.generation = 2
+    follower = log.follow()
+    follower.start(after)
+    assert follower.passed == 0
+    await settled(follower, ["1-1", "2-2"] if after == START else ["2-2"])
+    assert follower.passed == passed
+    assert follower.position == EntryId(2, 2)

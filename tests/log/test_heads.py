@@ -31,7 +31,7 @@ def test_a_head_takes_every_field_of_the_reply() -> None:
 
 
 def test_a_standing_is_about_the_writers_of_the_followed_stream() -> None:
-    look = [b"claimed", 2, 7, b"2-17", 41, 5, b"7-40", b"", None, 6]
+    look = [b"claimed", 2, 7, b"2-17", 41, 5, b"7-40", b"", None, 6, b"g", b"w"]
     assert standing_from(look, output=True).generation == 7
     assert standing_from(look, output=True).written_under == 6
     assert standing_from(look, output=False).generation == 2

@@ -104,6 +104,7 @@ def test_the_reference_page_names_every_key() -> None:
         session.snap,
         session.sessions,
         session.ready("<model>"),
+        keys.marker(session.partition),
     ]
     assert f"`{keys.TAGS[17]}`" in page
     for key in named:
@@ -115,8 +116,11 @@ def test_the_reference_page_names_every_key() -> None:
 def test_the_reference_page_names_every_field_of_the_head() -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "redis-keys.md").read_text()
     texts = "".join(script.text for script in load_scripts().values())
-    written = " ".join(re.findall(r"'HSET', head,(.*?)\)\n", texts, re.DOTALL))
-    fields = set(re.findall(r"'(\w+)',", written))
-    assert {"incarnation", "claims", "nonce"} <= fields
-    for name in fields:
+    fields: dict[str, set[str]] = {}
+    for kept in ("head", "snap"):
+        written = " ".join(re.findall(rf"'HSET', {kept},(.*?)\)(?: end)?\n", texts, re.DOTALL))
+        fields[kept] = set(re.findall(r"'([a-z_]+)',", written))
+    assert {"incarnation", "claims", "nonce", "doubt_seq", "silenced", "left_ms"} <= fields["head"]
+    assert {"current", "snapshot", "older", "trimmed"} <= fields["snap"]
+    for name in fields["head"] | fields["snap"]:
         assert f"`{name}`" in page, name

@@ -40,7 +40,7 @@ async def test_callers_that_wait_together_travel_together(valkey: StoreProcess, 
     await tested.close()
 
 
-async def test_cancelling_at_any_moment_leaves_no_reply_behind(proxy: TcpProxy) -> None:
+async def test_cancelling_at_any_moment_leaves_no_reply_behind(proxy: TcpProxy) -> None:  # E24
     tested = lane(proxy.url)
     await tested.run([("SET", "foo", "foo"), ("SET", "bar", "bar")])
     proxy.delay_s = 0.002
@@ -101,7 +101,7 @@ async def test_patience_ends(own_valkey: StoreProcess) -> None:
     await tested.close()
 
 
-async def test_a_demoted_node_is_left(own_valkey: StoreProcess) -> None:
+async def test_a_demoted_node_is_left(own_valkey: StoreProcess) -> None:  # E16
     async with proxy_to(own_valkey.port) as proxy:
         tested = lane(proxy.url)
         await tested.run([("REPLICAOF", "127.0.0.1", str(free_port()))])

@@ -72,6 +72,24 @@ async def test_a_closed_session_is_readable_for_the_retention_and_not_longer(log
         assert [item async for item in follower] == [Ended("gone")]
 
 
+async def test_an_unclaimed_session_is_closed_once_both_have_been_away_long_enough(
+    log: MemoryLog, clock: Clock
+) -> None:
+    attachment = await create(log)
+    clock.now_s += 100.0  # nobody claimed it, and the attachment's lease ran out 90 s ago
+    assert await log.expire_unclaimed(95.0) == []
+    await log.renew([attachment], [])
+    assert await log.expire_unclaimed(60.0) == []
+    clock.now_s += 5.0
+    await log.detach(attachment, b"left")
+    clock.now_s += 59.0
+    assert await log.expire_unclaimed(60.0) == []
+    clock.now_s += 1.0
+    assert await log.expire_unclaimed(60.0) == [attachment.ref]
+    assert await log.expire_unclaimed(60.0) == []
+    assert (await log.head("s")).state == "closed"
+
+
 async def test_a_worker_is_forgotten_after_its_lease(log: MemoryLog, clock: Clock) -> None:
     await log.register(WorkerCard("w1", {}, 1, 0))
     clock.now_s += 9.0

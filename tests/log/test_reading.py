@@ -14,7 +14,7 @@ from duplex_es.log.api import Entry, EntryId
 from duplex_es.log.connections import Command, Reply
 from duplex_es.log.errors import LogError
 from duplex_es.log.keys import StreamKeys
-from duplex_es.log.reading import read_after
+from duplex_es.log.reading import read_after, read_before
 
 pytestmark = pytest.mark.unit
 
@@ -60,13 +60,23 @@ async def test_nothing_is_one_question() -> None:
     assert len(store.sent) == 1
 
 
+async def test_backwards_is_one_question_from_the_end_or_from_an_entry() -> None:
+    store = Store(RECORDS[::-1], [])
+    assert [str(entry.id) for entry in await read_before(store.exchange, STREAM, None, 10)] == ["8-42", "8-0", "7-41"]
+    await read_before(store.exchange, STREAM, EntryId(8, 0), 5)
+    assert store.sent == [
+        ("XREVRANGE", "records", "+", "-", "COUNT", 10),
+        ("XREVRANGE", "records", "(8-0", "-", "COUNT", 5),
+    ]
+
+
 async def test_an_error_reply_is_raised() -> None:
     with pytest.raises(LogError):
         await read_after(Store(ResponseError("WRONGTYPE"), []).exchange, STREAM, EntryId(0, 0), 1, audio=True)
 
 
 @pytest.mark.parametrize("path", sorted([*FOLDER.glob("*.py"), *FOLDER.glob("lua/*.lua")]), ids=lambda p: p.name)
-def test_no_stream_is_read_from_wherever_it_ends_just_now(path: Path) -> None:
+def test_no_stream_is_read_from_wherever_it_ends_just_now(path: Path) -> None:  # E9, E19
     # '$' as a position loses what is appended between two reads; so does a blocking read that is made anew.
     text = path.read_text()
     assert not re.search(r"""["']\$["']""", text)

@@ -10,6 +10,7 @@ import pytest
 from duplex_es.log import keys
 from duplex_es.log.api import SessionRef
 from duplex_es.log.connections import Command, Reply
+from duplex_es.log.errors import LogUnavailable
 from duplex_es.log.ready import ReadyFinder, announcement
 
 pytestmark = pytest.mark.unit
@@ -28,7 +29,10 @@ class Store:
         self.queues.setdefault(queue, {})[keys.member(ref)] = since_ms
         return ref
 
-    async def exchange(self, commands: Sequence[Command]) -> list[Reply]:
+    async def grouped(self, slots: Sequence[int]) -> list[list[int]]:
+        return [list(range(len(slots)))]
+
+    async def calls(self, commands: Sequence[Command]) -> list[Reply]:
         self.pipelines.append(len(commands) - 1)
         assert commands[0] == ("TIME",)
         replies: list[Reply] = [[b"100", b"0"]]
@@ -58,7 +62,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def finder(store: Store, clock: Clock) -> ReadyFinder:
-    return ReadyFinder(store.exchange, 2.0, clock)
+    return ReadyFinder(store, 2.0, clock)
 
 
 async def test_the_first_question_looks_everywhere_and_the_longest_wait_comes_first(
@@ -138,3 +142,30 @@ async def test_waiting_ends_with_an_announcement_of_a_wanted_model_only(finder: 
 async def test_waiting_ends_in_time(finder: ReadyFinder) -> None:
     await finder.find(["echo"])
     await asyncio.wait_for(finder.wait(0.01), 5.0)
+
+
+async def test_queues_of_a_node_that_does_not_answer_are_asked_again(
+    store: Store, finder: ReadyFinder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silent = {keys.partition_of("there")}
+
+    async def grouped(slots: Sequence[int]) -> list[list[int]]:
+        away = [n for n, slot in enumerate(slots) if any(keys.PARTITION_SLOTS[p] == slot for p in silent)]
+        return [group for group in (away, [n for n in range(len(slots)) if n not in away]) if group]
+
+    async def calls(commands: Sequence[Command]) -> list[Reply]:
+        if silent and any(str(keys.ready(p, "echo")) in map(str, command) for command in commands for p in silent):
+            raise LogUnavailable("away")
+        return await answers(commands)
+
+    answers = store.calls
+    monkeypatch.setattr(store, "grouped", grouped)
+    monkeypatch.setattr(store, "calls", calls)
+    store.add("here", 90_000.0)
+    store.add("there", 80_000.0)
+    assert keys.partition_of("here") not in silent
+    found = await finder.find(["echo"])
+    assert found is not None and found.ref.session_id == "here"
+    silent.clear()
+    found = await finder.find(["echo"])
+    assert found is not None and found.ref.session_id == "there"

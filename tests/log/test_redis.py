@@ -24,7 +24,7 @@ from duplex_es.log.api import (
     Record,
     WorkerCard,
 )
-from duplex_es.log.errors import ConfigurationError, Fenced, LogUnavailable, SessionUnknown
+from duplex_es.log.errors import ConfigurationError, Fenced, LogUnavailable, PositionGone, SessionUnknown
 from duplex_es.log.keys import SessionKeys
 from duplex_es.log.memory import MemoryLog
 from duplex_es.log.redis import RedisLog
@@ -50,7 +50,7 @@ def raw(own_valkey: StoreProcess) -> Iterator[redis.Redis]:
         yield client
 
 
-async def test_a_process_with_many_sessions_holds_four_connections(log: RedisLog, raw: redis.Redis) -> None:
+async def test_a_process_with_many_sessions_holds_four_connections(log: RedisLog, raw: redis.Redis) -> None:  # E25
     async def session(stack: list[object]) -> None:
         attachment = await LogStage.created(log, "echo")
         follower = log.follow_output(attachment.ref)
@@ -182,6 +182,11 @@ async def test_the_permissions_of_the_reference_page_are_enough(own_valkey: Stor
     await log.register(WorkerCard("w", {}, 1, 0))
     assert len(await log.fleet()) == 1
     assert raw.info("commandstats")["cmdstat_fcall"]["calls"] > 0
+    # Scripts may ask which start of the server this is.
+    run = raw.hget(SessionKeys.of(claim.ref).head, "run")
+    assert run is not None and run.decode() == raw.info("server")["run_id"]
+    raw.config_set("appendonly", "yes")
+    await log.persisted(claim.ref)
     await log.close_connections()
 
 
@@ -197,28 +202,7 @@ async def test_where_functions_are_forbidden_scripts_are_evaluated(own_valkey: S
     await log.close_connections()
 
 
-async def test_every_operation_is_legal_on_a_cluster_node() -> None:
-    store = start_store("valkey", "--cluster-enabled", "yes")
-    try:
-        with redis.Redis.from_url(store.url) as raw:
-            raw.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, keys.SLOTS - 1)
-
-            async def state() -> bytes:
-                return bytes(raw.execute_command("CLUSTER", "INFO"))
-
-            await eventually(state, lambda found: b"cluster_state:ok" in found)
-        log = RedisLog.from_url(store.url, LogSettings(sweep_interval_s=0.05))
-        await log.connect()
-        for seed in range(10):
-            await run_program(seed, 80, log, MemoryLog(LogSettings()), secrets.token_hex(4))
-        await log.sessions()
-        await log.waiting("echo")
-        await log.close_connections()
-    finally:
-        store.stop()
-
-
-async def test_a_closed_session_leaves_nothing_behind(own_valkey: StoreProcess, raw: redis.Redis) -> None:
+async def test_a_closed_session_leaves_nothing_behind(own_valkey: StoreProcess, raw: redis.Redis) -> None:  # E19
     log = RedisLog.from_url(own_valkey.url, LogSettings(retention_s=0.2, sweep_interval_s=0.05))
     for _ in range(20):
         attachment, claim = await LogStage.claimed(log, "echo")
@@ -246,6 +230,51 @@ async def test_the_last_two_checkpoints_are_stored(log: RedisLog, raw: redis.Red
     for checkpoint in (b"1", b"2", b"3"):
         await log.checkpoint(claim, checkpoint)
     assert raw.hgetall(SessionKeys.of(attachment.ref).snap) == {b"current": b"3", b"previous": b"2"}
+
+
+async def test_a_session_that_goes_on_and_on_does_not_grow(log: RedisLog, raw: redis.Redis) -> None:
+    attachment, claim = await LogStage.claimed(log, "echo")
+    session = SessionKeys.of(attachment.ref)
+    seq, index, sizes = 0, 0, []
+    for turn in range(120):
+        await log.append_input(attachment, index + 1, [Record(b"said", b"pcm") for _ in range(3)])
+        await log.append_output(claim, seq + 1, [Record(b"heard", b"pcm") for _ in range(4)])
+        seq, index = seq + 4, index + 3
+        await log.acknowledge(attachment, seq)
+        await log.checkpoint(claim, b"c" * 100)
+        await log.snapshot(claim, seq, b"s" * 1000)
+        if turn % 5 == 4:
+            await log.trim_audio(claim, input_before=EntryId(1, index - 4), output_before=seq - 6)
+            await log.trim_history(claim, input_before=EntryId(1, index - 4), output_before=seq - 6)
+            streams = [key for one in (session.input, session.output) for key in (one.records, one.audio)]
+            every = [session.head, session.snap, *streams]
+            sizes.append(sum(int(raw.memory_usage(key) or 0) for key in every))
+        await log.release(claim)
+        claim, _ = await LogStage.must_claim(log, "worker-2", "echo")
+    assert max(sizes[12:]) <= max(sizes[:12]) * 1.2  # streams allocate in blocks
+    assert len(raw.hget(session.head, "claims")) < 100
+
+
+async def test_an_older_life_that_was_trimmed_says_so(log: RedisLog) -> None:
+    attachment, claim = await LogStage.claimed(log, "echo")
+    await log.append_input(attachment, 1, [Record(b"a")])
+    await log.append_output(claim, 1, [Record(b"1"), Record(b"2")])
+    await log.trim_history(claim, input_before=EntryId(1, 1), output_before=3)
+    await log.close(claim, "done")
+    await LogStage.created(log, "echo", attachment.ref.session_id)
+    with pytest.raises(PositionGone) as gone:
+        await log.read_output(attachment.ref, 0)
+    assert gone.value.first_available == 3
+    with pytest.raises(PositionGone):
+        await log.read_input(attachment.ref, START)
+    assert await log.read_output(attachment.ref, 2) == []
+
+
+async def test_a_head_carries_no_snapshot(log: RedisLog) -> None:
+    attachment, claim = await LogStage.claimed(log, "echo")
+    await log.snapshot(claim, 1, b"snapshot" * 1000)
+    session = SessionKeys.of(attachment.ref)
+    assert b"snapshot" not in repr(await log._call("head", session)).encode()
 
 
 async def test_secrets_stay_out_of_the_streams(log: RedisLog, raw: redis.Redis) -> None:

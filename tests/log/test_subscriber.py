@@ -21,7 +21,6 @@ from tests.support.tcp_proxy import proxy_to
 
 pytestmark = pytest.mark.redis
 
-VERBS = ("SUBSCRIBE", "UNSUBSCRIBE", "PUBLISH")
 HASTY = LogSettings(probe_interval_s=0.3, socket_timeout_s=0.2, connect_timeout_s=0.5, append_timeout_s=2.0)
 
 
@@ -40,7 +39,7 @@ class Ear:
 
 
 def subscriber(url: str, settings: LogSettings = HASTY) -> Subscriber:
-    return Subscriber(connection_factory(url, settings), settings, VERBS)
+    return Subscriber(connection_factory(url, settings), settings)
 
 
 @pytest.fixture
@@ -148,7 +147,9 @@ async def test_a_silent_connection_is_probed_and_kept(own_valkey: StoreProcess, 
         await tested.close()
 
 
-async def test_a_deaf_connection_is_replaced_within_two_intervals(own_valkey: StoreProcess, raw: redis.Redis) -> None:
+async def test_a_deaf_connection_is_replaced_within_two_intervals(  # E26
+    own_valkey: StoreProcess, raw: redis.Redis
+) -> None:
     settings = LogSettings(probe_interval_s=1.0, socket_timeout_s=0.4, connect_timeout_s=0.5)
     async with proxy_to(own_valkey.port) as proxy:
         tested, ear = subscriber(proxy.url, settings), Ear()
@@ -206,7 +207,7 @@ async def test_a_forbidden_subscription_is_a_matter_of_configuration(
 
 async def test_followers_catch_up_when_their_subscription_was_killed(
     own_valkey: StoreProcess, raw: redis.Redis
-) -> None:
+) -> None:  # E32
     log = RedisLog.from_url(own_valkey.url)
     attachment, claim = await LogStage.claimed(log, "echo")
 
@@ -224,7 +225,7 @@ async def test_followers_catch_up_when_their_subscription_was_killed(
         numbers = [f"1-{number}" for number in range(1, 41)]
         assert ids(await take(output, 40)) == numbers
         assert ids(await take(said, 40)) == numbers
-        assert log.subscriber.reconnects >= 1
+        assert log.nodes.node.subscriber.reconnects >= 1
     await log.close_connections()
 
 

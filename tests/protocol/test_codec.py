@@ -38,7 +38,6 @@ from duplex_es.protocol import (
     decode_frame,
     encode_command,
     encode_frame,
-    flat_error,
     pack_input,
     to_plain,
     unpack_input,
@@ -478,9 +477,15 @@ def test_unset_is_left_out_and_null_is_written() -> None:
 
 
 def test_a_handshake_error_is_flat_and_never_stamped() -> None:
-    text = flat_error("config_timeout", "nothing came")
+    text = encode_frame(FlatError.of(ProtocolError("config_timeout", "nothing came")))
     assert json.loads(text) == {"type": "error", "error": "nothing came", "code": "config_timeout"}
     assert encode_frame(decode_frame(text), event_id="event_1", seq=1) == text
+
+
+def test_when_to_come_again_is_said_in_both_shapes_of_an_error() -> None:
+    crowded = ProtocolError("duplex_session_busy", "too many", retry_after_ms=1_500).with_event_id("evt_1")
+    assert json.loads(encode_frame(FlatError.of(crowded)))["retry_after_ms"] == 1_500
+    assert json.loads(encode_frame(Error.of(crowded)))["error"]["retry_after_ms"] == 1_500
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"type":"session.invented"}', '{"type":"error","error":5}', b"\xff"])

@@ -13,6 +13,7 @@ import msgspec
 
 from duplex_es.model import (
     ModelCalledFunction,
+    ModelDroppedInput,
     ModelFailed,
     ModelFinished,
     ModelHeardSpeech,
@@ -24,7 +25,9 @@ from duplex_es.model import (
     ModelPassedOn,
     ModelProducedAudio,
     ModelProducedText,
+    ModelRemembered,
     ModelSpoke,
+    Recipe,
 )
 from duplex_es.protocol import (
     OpenSession,
@@ -36,6 +39,7 @@ from duplex_es.protocol import (
 )
 from duplex_es.protocol.commands import AppendAudio
 from duplex_es.session.inputs import (
+    AnswerDiverged,
     AudioArrived,
     Input,
     ModelLost,
@@ -48,7 +52,8 @@ from duplex_es.session.inputs import (
 from duplex_es.session.state import Session
 from tests.session.cast import EAGER, NATIVE, PATIENT, PLAIN, TURN_BASED
 
-MODELS = (PATIENT, EAGER, PLAIN, TURN_BASED, NATIVE)
+STEPPING = msgspec.structs.replace(NATIVE, name="stepping", memory_bytes=16)
+MODELS = (PATIENT, EAGER, PLAIN, TURN_BASED, NATIVE, STEPPING)
 SETTINGS: tuple[dict[str, object], ...] = (
     {},
     {"playback_commit_policy": "ack_only"},
@@ -270,7 +275,8 @@ def _spoke(session: Session, a: int, b: int) -> Input:
     if live is not None and live.requested and a % 3:
         named = live.id
     after = 1 if session.begun is not None or (live is not None and live.turn is not None) else 0
-    return ModelSpoke(epoch=_epoch(session, b), turn=_turn(session, b) + after, response_id=named)
+    recipe = Recipe(notes={"words": a}) if b % 2 else None
+    return ModelSpoke(epoch=_epoch(session, b), turn=_turn(session, b) + after, response_id=named, recipe=recipe)
 
 
 def _audio(session: Session, a: int, b: int) -> Input:
@@ -337,6 +343,15 @@ def _socket(session: Session, a: int, b: int) -> Input:
     return SocketAttached(generation=generation, gateway="g", dialect=("duplex", "ga", "beta")[b % 3])
 
 
+def _sounding(session: Session, a: int) -> tuple[str, ...]:
+    return tuple(item.id for item in session.items if item.part == "audio") if a % 3 else ()
+
+
+def _diverged(session: Session, a: int, b: int) -> Input:
+    live = session.response
+    return AnswerDiverged(live.id if live is not None and a % 4 else "resp_other")
+
+
 def _simple(event: dict[str, Any]) -> Callable[[Session, int, int], Input]:
     return lambda session, a, b: wire(event)
 
@@ -366,6 +381,8 @@ MOVES: dict[str, Callable[[Session, int, int], Input]] = {
     "passed on": lambda session, a, b: ModelPassedOn(
         epoch=_epoch(session, b), turn=_turn(session, b), message={"a": a}
     ),
+    "remembered": lambda session, a, b: ModelRemembered(epoch=_epoch(session, b), data=bytes(a % 5), anew=b % 7 == 0),
+    "dropped": lambda session, a, b: ModelDroppedInput(epoch=_epoch(session, b), duration_ms=20 * (a % 4)),
     "listened": _listened,
     "heard speech": _heard_speech,
     "heard speech end": _heard_speech_end,
@@ -376,7 +393,8 @@ MOVES: dict[str, Callable[[Session, int, int], Input]] = {
     "failed": lambda session, a, b: ModelFailed(
         epoch=_epoch(session, b), code=("response_error", "odd")[a % 2], message="m", fatal=a % 40 == 0
     ),
-    "took over": lambda session, a, b: WorkerTookOver(fence=a),
+    "took over": lambda session, a, b: WorkerTookOver(fence=a, can_rebuild=b % 4 > 0, sounding=_sounding(session, a)),
+    "diverged": _diverged,
     "socket": _socket,
     "expiry": lambda session, a, b: TimerFired("session_expiry_warning"),
     "quiet": lambda session, a, b: TimerFired("caller_silence"),

@@ -8,11 +8,14 @@ import pytest
 from duplex_es.model import Generate, Interrupt, ModelFailed, ModelSpoke, OpenModel
 from duplex_es.protocol import (
     AcknowledgeEvents,
+    AcknowledgePlayback,
+    CancelResponse,
     CloseSession,
     Heartbeat,
     OpenSession,
     RefuseCommand,
     ResumeSession,
+    RetrieveItem,
     SocketAttached,
     SocketDetached,
     StatusDetails,
@@ -38,7 +41,10 @@ from duplex_es.session.lifecycle import (
     EXPIRY_WARNING_TIMER,
     GRACE_TIMER,
     IDLE_TIMER,
+    IDLE_TTL_LATER_MS,
+    IDLE_TTL_TIMER,
     SILENCE_TIMER,
+    keeps_alive,
     open_model,
     timers,
 )
@@ -195,6 +201,35 @@ def test_an_attached_client_is_timed_out_by_its_own_setting_an_absent_one_by_the
 
 def test_no_timeout_is_too_long_for_a_timer() -> None:
     assert timers(patient(idle_timeout_s=1e300).given(ATTACHED).session) == {IDLE_TIMER: 7 * 86_400_000}
+
+
+def test_the_deployment_lets_no_session_lie_idle_longer_than_it_says_whatever_its_client_asked_for() -> None:
+    patient_client = patient(idle_timeout_s=86_400).given(ATTACHED)
+    assert timers(patient_client.session, 300.0)[IDLE_TTL_TIMER] == 300_000 + IDLE_TTL_LATER_MS
+    assert IDLE_TTL_TIMER in timers(patient().session, 300.0), "an absent client's session, too"
+    assert timers(Session(), 300.0) == {}
+    patient_client.when(TimerFired(IDLE_TTL_TIMER)).then(SessionExpired(reason="idle_ttl_expired")).shows(
+        "session.expired"
+    ).asks_for(EndSession("idle_ttl_expired"))
+
+
+def test_no_session_is_idle_while_something_is_being_done_for_it() -> None:
+    answering = patient().given(ATTACHED, spoke(), said("One"))
+    answering.when(TimerFired(IDLE_TTL_TIMER)).then()
+    assert IDLE_TTL_TIMER in timers(answering.session, 300.0), "asked again later"
+
+
+def test_reports_readings_and_refusals_keep_no_session_alive() -> None:
+    dead = [
+        AcknowledgePlayback(item_id="i", played_ms=1, committed_ms=1),
+        AcknowledgeEvents(server_event_seq=1),
+        RetrieveItem(item_id="i"),
+        RefuseCommand(code="bad_event", message="no"),
+    ]
+    left = SocketDetached(generation=1, reason="lost")
+    alive = [Heartbeat(), UpdateSession(session={}), CancelResponse(), ATTACHED, left]
+    assert not any(keeps_alive(command) for command in dead)
+    assert all(keeps_alive(command) for command in alive)
 
 
 def test_a_silent_client_is_told_that_it_was_timed_out() -> None:

@@ -225,6 +225,8 @@ def test_the_programs_reach_every_fact_and_every_frame_the_session_can_make() ->
         statuses |= set(life.order.statuses())
         facts |= {type(fact).__name__ for fact in life.facts}
         frames |= {str(frame.__struct_config__.tag) for frame in life.frames}
+    asked_behind_an_answer = [("spoke", 1, 1), ("audio", 1, 1), ("heard turn", 1, 1), ("took over", 2, 1)]
+    facts |= {type(fact).__name__ for fact in lived((1, 0), asked_behind_an_answer).facts}
     assert statuses >= {"completed", "cancelled", "failed"}
     assert set(FACTS) - facts == set()
     assert {name for name in frames if name.startswith("response.")} >= {

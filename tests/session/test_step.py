@@ -129,6 +129,12 @@ def test_facts_without_frames_are_known_ones() -> None:
         "TextAppended",
         "TurnPromoted",
         "WorkerChanged",
+        "AnswerContinued",
+        "AnswerAskedAgain",
+        "AnswerPutOff",
+        "TurnHeardAgain",
+        "MemoryGrown",
+        "ModelRestarted",
         "TurnBegun",
         "TurnEndedEmpty",
     }

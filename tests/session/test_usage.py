@@ -51,6 +51,13 @@ def test_the_end_of_the_session_carries_the_totals() -> None:
     }
 
 
+def test_tokens_that_the_model_had_at_hand_are_told_apart() -> None:
+    scenario = patient().given(append(1_000), CommitInput(), spoke(), said("One."))
+    scenario = scenario.when(finished(input_tokens=30, output_tokens=12, cached_tokens=25))
+    assert usage(scenario).input_token_details == {"audio_seconds": 1.0, "cached_tokens": 25}
+    assert (usage(scenario).input_tokens, usage(scenario).total_tokens) == (30, 42)
+
+
 def test_an_old_record_without_counts_shows_none() -> None:
     assert response_usage(ResponseFinished(response_id="r", status="completed", epoch=0)) is UNSET
     counted = ResponseFinished(response_id="r", status="completed", epoch=0, input_tokens=3)

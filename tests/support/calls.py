@@ -259,7 +259,8 @@ class HinderedLog(MemoryLog):
 class SpiedModel:
     """A model that notes what it is asked, in ``asked``, and fails where a test wants it to.
 
-    ``breaks_at`` is the request type at which its session raises; ``opens`` is what ``open`` raises instead of opening.
+    ``breaks_at`` is the request type at which its session raises; ``opens`` is what ``open`` raises instead of opening;
+    ``instead`` makes of a request of its type another one.
     """
 
     def __init__(self, model: Model) -> None:
@@ -268,6 +269,7 @@ class SpiedModel:
         self.emit: Emit | None = None
         self.breaks_at: type | None = None
         self.opens: Exception | None = None
+        self.instead: dict[type, Callable[[Any], Request]] = {}
         self._model = model
 
     async def load(self) -> None:
@@ -298,4 +300,4 @@ class _SpiedSession:
         self._spy.asked.append(request)
         if self._spy.breaks_at is type(request):
             raise RuntimeError("the model broke")
-        await self._session.perform(request)
+        await self._session.perform(self._spy.instead.get(type(request), lambda same: same)(request))

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
 
 from duplex_es.client import DuplexClient, DuplexClientError, ReconnectPolicy
-from tests.support.chaos_talker import LIMIT_S, WORDS, Heard, Line, Talker
+from tests.support.chaos_talker import BYTES_PER_MS, LIMIT_S, WORDS, Heard, Line, Talker
 
 POLICY = ReconnectPolicy(max_attempts=40, backoff_s=(0.1, 1.0))
 
 
 class LibraryTalker(Talker):
     """Asks and hears through ``DuplexClient``, which resumes by itself; all sockets together are one line here."""
+
+    def __init__(self, number: int, urls: Sequence[str], draw: random.Random, *, first: int = 0, **habits: Any) -> None:
+        super().__init__(number, urls, draw, first=first, **habits)
+        self._heard_something = asyncio.Event()
+        self._is_deaf = False
 
     async def run(self) -> None:
         """Live the whole call."""
@@ -25,67 +34,57 @@ class LibraryTalker(Talker):
                 self.session_id, self.incarnation = str(client.session_id), client.incarnation or 0
                 self.lines.append(Line(client.url, 0))
                 reader = asyncio.create_task(self._read(client, events))
+                microphone = asyncio.create_task(self._murmur_into(client))
                 try:
                     await self._talk(client)
                     await client.close()
                     await reader
                 finally:
                     reader.cancel()
+                    microphone.cancel()
         except TimeoutError:
             self.told = f"nothing: still waiting after {LIMIT_S:g} s, {self.standing}"
         except DuplexClientError as error:
             self.told = f"{type(error).__name__}: {error}"
 
     async def _read(self, client: DuplexClient, events: object) -> None:
-        async for event in events:  # type: ignore[attr-defined]
-            wire = dict(event.raw)
-            if "event_id" in wire:  # what the library says itself has none
-                self.line.frames.append(Heard(time.monotonic(), json.dumps(wire), wire))
-                self.line.url = client.url
-                self._take(self.line.frames[-1])
+        try:
+            async for event in events:  # type: ignore[attr-defined]
+                wire = dict(event.raw)
+                if "event_id" in wire:  # what the library says itself has none
+                    self.line.frames.append(Heard(time.monotonic(), json.dumps(wire), wire))
+                    self.line.url = client.url
+                    self._take(self.line.frames[-1])
+                self._heard_something.set()
+        finally:
+            self._is_deaf = True
             self._heard_something.set()
 
-    @property
-    def _heard_something(self) -> asyncio.Event:
-        if not hasattr(self, "_something"):
-            self._something = asyncio.Event()
-        return self._something
+    async def _murmur_into(self, client: DuplexClient) -> None:
+        with suppress(DuplexClientError):  # the reader and the one who asks hear of it as well
+            while True:
+                await asyncio.sleep(self.murmur_s)
+                await client.append_audio(bytes(self.murmur_ms * BYTES_PER_MS), is_speech=False)
 
     async def _talk(self, client: DuplexClient) -> None:
         goal: int | None = None
-        while goal is None or self._answered < goal:
+        while not self._is_deaf and (goal is None or self._answered < goal):
             if not self._owed:
                 text = " ".join(self._draw.choice(WORDS) for _ in range(self.words))
                 self.asked.append(text)
                 self._owed, self._open_response = True, False
                 await self._ask_library(client, text)
-            await self._answer_or_doubt(client)
+            while self._owed and not self._is_deaf:
+                self._heard_something.clear()
+                await self._heard_something.wait()
             if goal is None and self.over.is_set():
                 goal = max(self.questions, self._answered + 1)
 
-    async def _answer_or_doubt(self, client: DuplexClient) -> None:
-        """Return when the answer is over; ask again when none began for long, as the question may be lost."""
-        waited_s = 0.0
-        while self._owed:
-            self._heard_something.clear()
-            try:
-                async with asyncio.timeout(0.5):
-                    await self._heard_something.wait()
-                waited_s = 0.0
-            except TimeoutError:
-                waited_s += 0.5
-            if waited_s >= 2.0 and not self._open_response:
-                waited_s = 0.0
-                await self._ask_library(client, self.asked[-1])
-
     async def _ask_library(self, client: DuplexClient, text: str) -> None:
-        part = {"type": "input_text", "text": text}
-        item = {"type": "message", "role": "user", "content": [part]}
-        for event in ({"type": "conversation.item.create", "item": item}, {"type": "response.create"}):
-            try:
-                await client.send(event)
-            except DuplexClientError:
-                await asyncio.sleep(0.05)
+        """Ask, once: what a broken socket swallows is the library's to say again."""
+        item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
+        await client.send({"type": "conversation.item.create", "item": item})
+        await client.send({"type": "response.create"})
 
     async def _say(self, **event: object) -> None:
         """The library acknowledges by itself."""

@@ -16,8 +16,8 @@ import websockets
 from websockets.asyncio.client import ClientConnection
 
 WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heron", "inlet", "jetty", "knoll", "larch")
-SILENCE = base64.b64encode(bytes(6_400)).decode()
-"""200 ms of 16 kHz PCM16: what a microphone in a quiet room sends."""
+BYTES_PER_MS = 32
+"""Of 16 kHz PCM16."""
 RESUME = "?duplex=1&autostart=0"
 BUSY = frozenset({"duplex_session_busy", "resource_exhausted"})
 COME_BACK = frozenset({"log_unavailable", "internal_error", "runtime_resume_failed"})
@@ -34,6 +34,15 @@ def code_of(wire: Wire) -> str:
         return str(wire["type"])
     inner = wire.get("error")
     return str(inner["code"] if isinstance(inner, dict) else wire.get("code"))
+
+
+def retry_after_of(wire: Wire) -> float | None:
+    """How long an error asks to wait, in seconds, in either shape; ``None`` when it does not say."""
+    inner = wire.get("error")
+    for holder in (wire, inner if isinstance(inner, dict) else {}):
+        if isinstance(holder.get("retry_after_ms"), int | float):
+            return float(holder["retry_after_ms"]) / 1000
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +87,11 @@ class Talker:
     ``lines`` keeps every socket with all it heard, ``asked`` every question, ``told`` what the service said when it
     would not go on (``None``: the session was closed as asked). A socket silent for ``patience_s`` while an answer is
     due is given up for another one but read on, as a client with two networks would. The caller talks on until
-    ``over`` is set; then it has at least one more answer before it closes. With ``idles`` it waits for that in silence,
-    with ``races`` it resumes on two sockets at once.
+    ``over`` is set; then it has at least one more answer before it closes.
+
+    Its habits: ``idles`` waits for that in silence, ``races`` resumes on two sockets at once. The microphone sends
+    ``murmur_ms`` of silence every ``murmur_s``; a next question comes ``pause_s`` after an answer. ``answer`` is what
+    the model says whatever is asked. With ``durable`` it asks to be told up to which ``durable_seq`` all would survive.
     """
 
     def __init__(self, number: int, urls: Sequence[str], draw: random.Random, *, first: int = 0, **habits: Any) -> None:
@@ -94,15 +106,31 @@ class Talker:
         self.over = asyncio.Event()
         self.talking = asyncio.Event()
         self.acknowledged = 0
+        self.durable_seq = 0
         self.session_id = ""
         self.incarnation = 0
         self.patience_s: float = habits.get("patience_s", 30.0)
         self.questions: int = habits.get("questions", 2)
-        self.words: int = habits.get("words", 12)
+        self.words: int = habits.get("words", 8)
+        self.model: str = habits.get("model", "echo")
+        self.answer: str = habits.get("answer", "")
+        self.murmur_s: float = habits.get("murmur_s", 0.2)
+        self.durable: bool = habits.get("durable", False)
+        self.pause_s: float = habits.get("pause_s", 0.0)
+        self.murmur_ms: int = habits.get("murmur_ms", 200)
         self.idles: bool = habits.get("idles", False)
         self.races: bool = habits.get("races", False)
+        self.moves = False
+        """Set, it resumes on another socket although the one it has is sound."""
+        self.session: Wire = {}
+        """More settings of its session."""
         self.returns = True
         """Whether it resumes at all."""
+        self.may_return = asyncio.Event()
+        """Unset, it waits with that."""
+        self.may_return.set()
+        self.asked_again = 0
+        """Questions that it asked a second time because it could not know whether they had arrived."""
         self.race_wins: list[int] = []
         self.stall_s = 0.0
         """How long to stop reading, after the next frame."""
@@ -116,6 +144,8 @@ class Talker:
         self._owed = False
         self._answered = 0
         self._goal: int | None = None
+        self._told_to_wait_s: float | None = None
+        self._said: list[tuple[str, Wire]] = []
 
     @property
     def line(self) -> Line:
@@ -166,6 +196,9 @@ class Talker:
     # -- one step --------------------------------------------------------------------------------------------------
 
     async def _go_on(self) -> None:
+        if self.moves:
+            self.moves = False
+            await self._come_back()
         if self._goal is None and self.over.is_set():
             self._goal = max(self.questions, self._answered + 1 + self._owed)
         waits = self.idles and self._answered > 0 and not self.over.is_set()
@@ -173,6 +206,7 @@ class Talker:
             await self._close()
             return
         if not self._owed and not waits:
+            await asyncio.sleep(self.pause_s if self._answered else 0.0)
             await self._ask()
         try:
             self._take(await self._hear(0.2 if waits else self.patience_s))
@@ -185,7 +219,7 @@ class Talker:
     async def _open(self) -> None:
         for attempt in range(40):
             await self._connect(0)
-            await self._say(type="session.update", session={"model": "echo"})
+            await self._say(type="session.update", session={"model": self.model, **self.session})
             try:
                 while True:
                     wire = (await self._hear(40.0)).wire
@@ -210,9 +244,15 @@ class Talker:
         await self._ask_for(text)
 
     async def _ask_for(self, text: str) -> None:
-        part = {"type": "input_text", "text": text}
-        await self._say(type="conversation.item.create", item={"type": "message", "role": "user", "content": [part]})
-        await self._say(type="response.create")
+        item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
+        await self._say_once({"type": "conversation.item.create", "item": item}, {"type": "response.create"})
+
+    async def _say_once(self, *events: Wire) -> None:
+        """Say what must arrive: under ids, by which a resumed session tells what did."""
+        first = len(self._said)
+        self._said += [(f"said_{first + number}", event) for number, event in enumerate(events)]
+        for event_id, event in self._said[first:]:
+            await self._say(**event, event_id=event_id)
 
     async def _close(self) -> None:
         await self._say(type="session.close")
@@ -223,11 +263,12 @@ class Talker:
             await self._come_back()
 
     async def _murmur(self) -> None:
+        silence = base64.b64encode(bytes(self.murmur_ms * BYTES_PER_MS)).decode()
         while True:
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(self.murmur_s)
             if not self._granted:
                 continue  # the first word on a socket is the one that takes the session up
-            await self._say(type="input_audio_buffer.append", audio=SILENCE, is_speech=False)
+            await self._say(type="input_audio_buffer.append", audio=silence, is_speech=False)
 
     # -- hearing ---------------------------------------------------------------------------------------------------
 
@@ -254,6 +295,8 @@ class Talker:
                 self._owed, self._open_response = False, False
                 self._answered += 1
                 self.talking.set()
+            case "session.durable":
+                self.durable_seq = max(self.durable_seq, wire["durable_seq"])
             case "session.closed":
                 self.closed = True
             case "session.expired" | "session.resync_required":
@@ -274,27 +317,41 @@ class Talker:
         if not self.returns:
             self.told = "left"
             return
+        await self.may_return.wait()
         for attempt in range(60):
             self._at += 1
             if await (self._race() if self.races and not self.race_wins else self._resume()):
-                if self._owed and not self._open_response:
-                    # Whether the question arrived is not known yet; one that is asked twice is answered twice.
-                    task = asyncio.create_task(self._ask_again(len(self.asked), self._answered))
-                    self._watchers.add(task)
-                    task.add_done_callback(self._watchers.discard)
+                await self._say_what_is_missing()
                 return
             if self.told is not None:
                 return
-            await asyncio.sleep(min(1.0, 0.1 + attempt * 0.1) * self._draw.uniform(0.5, 1.0))
+            wait_s = min(1.0, 0.1 + attempt * 0.1) * self._draw.uniform(0.5, 1.0)
+            await asyncio.sleep(wait_s if self._told_to_wait_s is None else self._told_to_wait_s)
         self.told = f"no resume: {self.refused_resumes[-3:]}"
+
+    async def _say_what_is_missing(self) -> None:
+        """Say again what did not arrive over the earlier sockets, and nothing else, where the service can tell."""
+        resumed = next(heard.wire for heard in self.line.frames if heard.wire["type"] == "session.resumed")
+        if "last_client_event_id" in resumed:
+            last = resumed["last_client_event_id"]
+            arrived = next((at for at, (event_id, _) in enumerate(self._said) if event_id == last), -1)
+            for event_id, event in self._said[arrived + 1 :]:
+                await self._say(**event, event_id=event_id)
+        elif self._owed and not self._open_response:
+            # Whether the question arrived is not known yet; one that is asked twice is answered twice.
+            task = asyncio.create_task(self._ask_again(len(self.asked), self._answered))
+            self._watchers.add(task)
+            task.add_done_callback(self._watchers.discard)
 
     async def _ask_again(self, question: int, answered: int) -> None:
         await asyncio.sleep(1.5)
         if (len(self.asked), self._answered) == (question, answered) and self._owed and not self._open_response:
+            self.asked_again += 1
             await self._ask_for(self.asked[-1])
 
     async def _resume(self) -> bool:
         after_seq = self.last_seq
+        self._told_to_wait_s = None
         try:
             await self._connect(after_seq)
             await self._say(**self.resume_command(after_seq))
@@ -313,7 +370,8 @@ class Talker:
         code = code_of(wire)
         self.refused_resumes.append(code)
         self.socket.transport.abort()
-        if code not in COME_BACK:
+        self._told_to_wait_s = retry_after_of(wire)
+        if code not in COME_BACK and self._told_to_wait_s is None:
             self.told = code
         return False
 
@@ -364,7 +422,11 @@ class Talker:
         self._granted = False
         try:
             self._socket = await websockets.connect(
-                f"{url}{RESUME}", max_size=None, ping_interval=None, open_timeout=CONNECT_S, close_timeout=0.5
+                f"{url}{RESUME}{'&durable=1' * self.durable}",
+                max_size=None,
+                ping_interval=None,
+                open_timeout=CONNECT_S,
+                close_timeout=0.5,
             )
         except (OSError, TimeoutError, websockets.WebSocketException):
             if after_seq == 0 and not self.lines:

@@ -46,7 +46,7 @@ class StoreProcess:
         self.port = free_port()
         self.url = f"redis://127.0.0.1:{self.port}/0"
         self.directory = Path(tempfile.mkdtemp(prefix=f"duplex-es-{kind}-"))
-        self._options = options
+        self.options = options
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -68,7 +68,7 @@ class StoreProcess:
                     str(store_program(self.kind)),
                     *("--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.directory)),
                     *("--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction"),
-                    *self._options,
+                    *self.options,
                 ],
                 stdout=output,
                 stderr=output,

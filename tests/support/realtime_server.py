@@ -125,9 +125,9 @@ def session_created(session_id: str = "sess_1", *, token: str | None = "rt_1") -
     return {"type": "session.created", "session": {"id": session_id, "object": "realtime.session"}, **resumable}
 
 
-def session_resumed(session_id: str = "sess_1", *, token: str = "rt_2") -> dict[str, Any]:
-    """A ``session.resumed`` that rotates the token."""
-    return {"type": "session.resumed", "session_id": session_id, "incarnation": 0, "resume_token": token}
+def session_resumed(session_id: str = "sess_1", *, token: str = "rt_2", **fields: Any) -> dict[str, Any]:
+    """A ``session.resumed`` that rotates the token. Only with ``last_client_event_id`` it tells what arrived."""
+    return {"type": "session.resumed", "session_id": session_id, "incarnation": 0, "resume_token": token, **fields}
 
 
 def numbered(seq: int, type: str = "session.heartbeat_ack", **fields: Any) -> dict[str, Any]:

@@ -64,8 +64,16 @@ class Deployment:
     """Gateways and workers over the store at ``redis_url``; a context manager that is ready inside."""
 
     def __init__(
-        self, redis_url: str, *, gateways: int = 1, workers: int = 1, model: str = "echo", options: tuple[str, ...] = ()
+        self,
+        redis_url: str,
+        *,
+        gateways: int = 1,
+        workers: int = 1,
+        model: str = "echo",
+        options: tuple[str, ...] = (),
+        gateway_options: tuple[str, ...] = (),
     ) -> None:
+        """``options`` go onto each worker's command line, ``gateway_options`` onto each gateway's."""
         self.redis_url = redis_url
         self.model = model
         self.name = secrets.token_hex(3)  # deployments may share a store, and names are unique in a fleet
@@ -74,6 +82,7 @@ class Deployment:
         self.urls: list[str] = []
         self._counts = (gateways, workers)
         self._options = options
+        self._gateway_options = gateway_options
 
     def __enter__(self) -> Deployment:
         try:
@@ -96,7 +105,8 @@ class Deployment:
         port = free_port()
         name = f"{self.name}-gw-{len(self.gateways) + 1}"
         where = ("--redis-url", self.redis_url, "--port", str(port), "--name", name)
-        service = Service("duplex-es-gateway", *where, "--default-model", self.model, ready_port=port)
+        options = ("--default-model", self.model, *self._gateway_options)
+        service = Service("duplex-es-gateway", *where, *options, ready_port=port)
         self.gateways.append(service)
         self.urls.append(f"ws://127.0.0.1:{port}/v1/realtime")
         return service

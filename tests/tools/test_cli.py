@@ -26,7 +26,7 @@ def leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]
 
 def test_every_leaf_runs_something_and_explains_every_flag() -> None:
     found = {parser.prog.removeprefix("duplex-es "): parser for parser in leaves(cli.build_parser())}
-    assert set(found) == {"up", "talk", "demo", "log show", "sessions", "doctor", "models"}
+    assert set(found) == {"up", "talk", "demo", "bench", "log show", "sessions", "doctor", "models"}
     for parser in found.values():
         assert parser.description
         assert callable(parser.get_default("run"))

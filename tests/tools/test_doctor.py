@@ -12,7 +12,9 @@ import redis
 from duplex_es.log.opening import open_log
 from duplex_es.log.scripts import LIBRARY
 from duplex_es.tools import cli
+from tests.support.cluster import StoreCluster
 from tests.support.processes import StoreProcess, free_port, start_store
+from tests.support.sentinel import start_sentinel, until
 
 pytestmark = pytest.mark.redis
 
@@ -40,7 +42,9 @@ def examined(url: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[st
 def test_a_new_store_is_fit_but_for_a_replica(store: StoreProcess, capsys: pytest.CaptureFixture[str]) -> None:
     code, found = examined(store.url, capsys)
     assert code == 0
-    assert {subject for subject, finding in found.items() if finding["level"] != "ok"} == {"replication"}
+    # Redis 7.0 cannot be asked what is on its disk.
+    wanting = {"replication"} if store.kind == "valkey" else {"replication", "durability"}
+    assert {subject for subject, finding in found.items() if finding["level"] != "ok"} == wanting
     assert found["version"]["found"].startswith("Valkey" if store.kind == "valkey" else "Redis 7")
     assert "everysec" in found["persistence"]["found"]
     with redis.Redis.from_url(store.url) as client:
@@ -106,3 +110,50 @@ def test_a_store_that_is_not_there_is_one_line(capsys: pytest.CaptureFixture[str
     assert told.out == ""
     assert "does not answer" in told.err
     assert told.err.count("\n") == 1
+
+
+def test_a_service_behind_sentinels_is_examined_with_them(
+    redis_server: StoreProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with start_sentinel(redis_server.kind, "--appendonly", "yes", sentinels=3) as stack:
+        code, found = examined(stack.url, capsys)
+        assert code == 0
+        assert (found["sentinels"]["level"], found["takeover"]["level"]) == ("ok", "ok")
+        assert "1 replica" in found["replication"]["found"]
+        for sentinel in stack.sentinels[1:]:
+            sentinel.stop()
+        until(lambda: examined(stack.url, capsys)[0] == 1, "the last sentinel to miss the others")
+        _, found = examined(stack.url, capsys)
+        assert "NOQUORUM" in found["sentinels"]["found"]
+        with stack.raw() as client:
+            assert client.dbsize() == 0, "nothing is left behind"
+
+
+def test_a_cluster_is_examined_node_by_node(cluster: StoreCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    code, found = examined(cluster.url, capsys)
+    assert code == 0
+    assert "3 primaries serve 16384 of 16384" in found["slots"]["found"]
+    assert (found["spares"]["level"], found["migration"]["level"]) == ("warning", "ok")
+    cluster.ask(cluster.nodes[1], "CONFIG", "SET", "maxmemory-policy", "allkeys-lru", "maxmemory", "100mb")
+    try:
+        code, found = examined(cluster.url, capsys)
+    finally:
+        cluster.ask(cluster.nodes[1], "CONFIG", "SET", "maxmemory-policy", "noeviction", "maxmemory", "0")
+    assert code == 1
+    assert str(cluster.nodes[1].port) in found["eviction"]["found"]
+    assert not any(str(node.port) in found["eviction"]["found"] for node in (cluster.nodes[0], cluster.nodes[2]))
+
+
+def test_a_node_of_a_cluster_is_not_taken_for_a_whole_store(
+    cluster: StoreCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, found = examined(cluster.nodes[0].url, capsys)
+    assert (code, found["topology"]["level"]) == (1, "failure")
+    assert "redis+cluster://" in found["topology"]["advice"]
+
+
+@pytest.mark.parametrize("scheme", ["redis+sentinel", "redis+cluster"])
+def test_what_does_not_answer_is_told(scheme: str, capsys: pytest.CaptureFixture[str]) -> None:
+    tail = "/duplex" if scheme == "redis+sentinel" else ""
+    assert cli.main(["doctor", "--redis-url", f"{scheme}://127.0.0.1:{free_port()}{tail}"]) == 1
+    assert "answer" in capsys.readouterr().err

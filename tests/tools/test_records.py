@@ -53,3 +53,17 @@ async def test_both_streams_are_merged_by_time_whatever_their_length() -> None:
     assert [line.seq for line in lines if isinstance(line, OutputLine)] == list(range(1, 603))
     tied = [type(line) for line in lines if line.at_ms == 100]
     assert tied == [InputLine, OutputLine]
+
+
+async def test_what_is_left_of_a_trimmed_log_is_shown() -> None:
+    log = MemoryLog()
+    ref = await log.next_incarnation("s")
+    attachment = await log.create(ref, model="m", token_digest=b"d", gateway="gw", record=packed(at_ms=0, said={}))
+    claimed = await log.claim("w", ["m"])
+    assert claimed is not None
+    await log.append_input(attachment, 1, [Record(packed(at_ms=n, said={})) for n in range(1, 6)])
+    await log.append_output(claimed[0], 1, [Record(packed(at_ms=n, frame={"type": "y"})) for n in range(1, 6)])
+    await log.trim_history(claimed[0], input_before=EntryId(1, 4), output_before=3)
+    lines = await read_lines(log, ref)
+    assert [line.id.number for line in lines if isinstance(line, InputLine)] == [4, 5]
+    assert [line.seq for line in lines if isinstance(line, OutputLine)] == [3, 4, 5]

@@ -75,7 +75,7 @@ async def test_inside_everything_is_ready_and_afterwards_everything_has_ended() 
         children = stack.children
     assert not any(is_alive(child.pid) for child in children)
     assert (
-        f"--port {stack.gateway_ports[1]} --redis-url {stack.redis_url} --default-model echo --name gw-2"
+        f"--port {stack.gateway_ports[1]} --redis-url {stack.redis_url} --durability memory --default-model echo --name gw-2"
         in hearing.flags("gw-2")
     )
     assert "--model echo --slots 3 --name worker-1" in hearing.flags("worker-1")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+from typing import Any
 
 import pytest
 
 from duplex_es.log.api import Claim, Record
-from duplex_es.log.errors import LogUnavailable, TailLost
+from duplex_es.log.errors import LogUnavailable, SessionUnknown, TailLost
 from duplex_es.log.memory import MemoryLog
 from duplex_es.model import (
     CloseModel,
@@ -17,9 +19,11 @@ from duplex_es.model import (
     Interrupt,
     Model,
     ModelHeardSpeech,
+    ModelListened,
     OpenModel,
 )
 from duplex_es.protocol import (
+    AcknowledgePlayback,
     CancelResponse,
     ClearInput,
     CloseSession,
@@ -39,7 +43,7 @@ from tests.support.calls import (
     pcm16,
     until,
 )
-from workers import actor as actor_module
+from workers import upkeep
 from workers.actor import Actor
 from workers.models.echo import EchoModel
 from workers.models.scripted import ScriptedModel
@@ -49,9 +53,12 @@ pytestmark = pytest.mark.unit
 ENDLESS = '[{"on": "end_turn", "transcript": "hi", "do": [{"audio_ms": 320, "text": "Well."}, {"speak": true}]}]'
 """An answer that begins and never ends by itself."""
 
+SLOW = """[{"on": "end_turn", "do": [{"audio_ms": 320, "text": "Well."}, {"wait_ms": 300}, {"audio_ms": 160},
+  {"finish": true}]}]"""
 
-def scripted(script: str | None = None) -> SpiedModel:
-    return SpiedModel(ScriptedModel({"lead_ms": "none", **({"script": script} if script else {})}))
+
+def scripted(script: str | None = None, **options: str) -> SpiedModel:
+    return SpiedModel(ScriptedModel({"lead_ms": "none", **({"script": script} if script else {}), **options}))
 
 
 class Running:
@@ -62,10 +69,10 @@ class Running:
         self.task = asyncio.create_task(actor.run())
 
     @classmethod
-    async def on(cls, log: MemoryLog, model: Model | SpiedModel, worker: str = "w1") -> Running:
+    async def on(cls, log: MemoryLog, model: Model | SpiedModel, worker: str = "w1", **settings: Any) -> Running:
         claimed = await log.claim(worker, [model.info.name])
         assert claimed is not None
-        return cls(Actor(log, *claimed, model))
+        return cls(Actor(log, *claimed, model, **settings))
 
     async def ended(self) -> None:
         await asyncio.wait_for(self.task, 10)
@@ -241,7 +248,7 @@ async def test_inputs_are_decided_in_the_order_they_were_said_however_many_there
 async def test_silent_facts_are_saved_even_while_the_caller_never_pauses(
     log: HinderedLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(actor_module, "CHECKPOINT_AFTER_MS", 20)
+    monkeypatch.setattr(upkeep, "CHECKPOINT_AFTER_MS", 20)
     saved: list[bytes] = []
     checkpoint = log.checkpoint
 
@@ -273,7 +280,7 @@ async def test_an_answer_whose_worker_died_ends_as_failed_and_the_call_goes_on(l
     await running.die()
     shown = len(await caller.catch_up())
     await log.release(running.actor.claim)
-    model = scripted()
+    model = scripted(can_rebuild="no")
     successor = await Running.on(log, model, "w2")
     (done,) = await caller.hears("response.done")
     assert done.response.status == "failed"
@@ -486,6 +493,53 @@ async def test_every_word_of_the_client_starts_the_silence_over(log: HinderedLog
     await caller.ends("timeout")
 
 
+async def test_a_session_that_only_hears_reports_of_playback_expires_as_idle(
+    log: HinderedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lifecycle, "IDLE_TTL_LATER_MS", 0)
+    caller = await Caller.open(log, "scripted", idle_timeout_s=60)
+    running = await Running.on(log, scripted(), idle_ttl_s=0.3)
+    await caller.answer()
+    while not running.task.done():
+        with contextlib.suppress(SessionUnknown):
+            await caller.say(AcknowledgePlayback(item_id="nobody", played_ms=1, committed_ms=1))
+        await asyncio.sleep(0.01)
+    await running.ended()
+    await caller.ends("idle_ttl_expired")
+    assert log._current["call"].reason == "idle_ttl_expired"
+
+
+async def test_what_the_client_does_and_what_the_model_says_keeps_a_session_from_expiring(
+    log: HinderedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lifecycle, "IDLE_TTL_LATER_MS", 0)
+    loop = asyncio.get_running_loop()
+    model = scripted()
+    caller = await Caller.open(log, "scripted", idle_timeout_s=60)
+    running = await Running.on(log, model, idle_ttl_s=0.3)
+    await caller.answer()
+    began_s = loop.time()
+    while loop.time() < began_s + 0.5:
+        await caller.say(Heartbeat())
+        await asyncio.sleep(0.01)
+    assert model.emit is not None
+    while loop.time() < began_s + 1.0:
+        model.emit(ModelListened(epoch=0))
+        await asyncio.sleep(0.01)
+    assert not running.task.done()
+    await running.ended()
+    await caller.ends("idle_ttl_expired")
+
+
+async def test_a_session_whose_client_is_away_goes_on_with_its_answer(log: HinderedLog) -> None:
+    caller, running = await answering(log, scripted(SLOW))
+    await caller.leave()
+    (done,) = await caller.hears("response.done")
+    assert done.response.status == "completed"
+    assert not running.actor.session.attached
+    await running.die()
+
+
 async def test_a_client_that_does_not_come_back_loses_the_session_after_the_grace(
     log: HinderedLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -612,7 +666,7 @@ async def test_a_log_that_lost_its_tail_is_closed_and_no_seq_is_used_again(log: 
     assert (await log.head("call")).state == "closed"
 
 
-async def test_an_unreachable_log_ends_the_actor_and_leaves_the_session_to_the_next_owner(
+async def test_an_unreachable_log_ends_the_actor_and_the_next_owner_need_not_wait_for_the_lease(
     log: HinderedLog, caplog: pytest.LogCaptureFixture
 ) -> None:
     model = scripted(ENDLESS)
@@ -623,8 +677,7 @@ async def test_an_unreachable_log_ends_the_actor_and_leaves_the_session_to_the_n
     assert "log unavailable" in caplog.text
     assert isinstance(model.asked[-1], CloseModel)
     log.refusal = None
-    assert (await log.head("call")).state == "claimed"
-    await log.release(running.actor.claim)
+    assert (await log.head("call")).state == "waiting"
     successor = await Running.on(log, scripted(), "w2")
     await caller.hears("session.heartbeat_ack")
     await check_log(log, caller.ref, ended=True)

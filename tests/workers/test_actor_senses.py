@@ -14,7 +14,7 @@ from duplex_es.log.api import START
 from duplex_es.log.errors import LogUnavailable
 from duplex_es.log.memory import MemoryLog
 from duplex_es.model import FeedAudio, Model, OpenModel
-from duplex_es.protocol import AppendAudio, CommitInput, Heartbeat, UpdateSession, read_wav
+from duplex_es.protocol import AppendAudio, ClearInput, CommitInput, Heartbeat, UpdateSession, read_wav
 from duplex_es.session import inputs, step
 from duplex_es.session.step import Decision
 from tests.support.calls import Caller, HinderedLog, SpiedModel, all_output, check_log, frame_type, pcm16, until
@@ -27,6 +27,7 @@ from workers.actor import Actor
 from workers.detector import Detectors
 from workers.models.chat import ChatModel
 from workers.models.scripted import ScriptedModel
+from workers.retention import Limits
 
 pytestmark = pytest.mark.unit
 
@@ -421,7 +422,7 @@ async def sounds(log: HinderedLog, caller: Caller) -> tuple[int, int]:
 async def test_sound_older_than_the_setting_is_dropped_both_ways_and_the_words_stay(log: HinderedLog) -> None:
     clock = Clock()
     caller = await Caller.open(log, "scripted")
-    running = await Running.on(log, scripted(), audio_retention_s=60, clock_ms=clock)
+    running = await Running.on(log, scripted(), limits=Limits(audio_s=60), clock_ms=clock)
     await caller.append(LOUD)
     await caller.say(CommitInput())
     await caller.hears("response.done")
@@ -452,15 +453,16 @@ async def test_sound_that_cannot_be_dropped_now_is_dropped_later(
 
     clock = Clock()
     caller = await Caller.open(log, "scripted")
-    running = await Running.on(log, scripted(), audio_retention_s=60, clock_ms=clock)
+    running = await Running.on(log, scripted(), limits=Limits(audio_s=60), clock_ms=clock)
     await caller.append(LOUD)
+    await caller.say(ClearInput())
     await until(lambda: running.actor.session.input.clock.ms == 1_000)
     with monkeypatch.context() as patch, caplog.at_level(logging.WARNING):
         patch.setattr(log, "trim_audio", away)
         clock.now_ms += 70_000
         await caller.say(Heartbeat())
         await caller.hears("session.heartbeat_ack")
-        await until(lambda: "sound not dropped" in caplog.text)
+        await until(lambda: "not tidied up" in caplog.text)
     clock.now_ms += 70_000
     await caller.say(Heartbeat())
     await caller.hears("session.heartbeat_ack", 2)

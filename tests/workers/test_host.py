@@ -217,7 +217,7 @@ async def test_the_sessions_of_a_dead_host_are_taken_over_when_its_lease_runs_ou
     for victim in [task, *actors]:
         victim.cancel()
     await asyncio.gather(task, *actors, return_exceptions=True)
-    async with serving(log, scripted(), "w2"):
+    async with serving(log, scripted(can_rebuild="no"), "w2"):
         await caller.say(Heartbeat())
         assert (await log.head("call")).fence == 1
         clock.now_s += 11
@@ -273,9 +273,28 @@ async def test_a_session_that_finds_no_boundary_in_time_is_let_go_for_others_to_
         await caller.hears("response.output_audio.delta", 2)
     assert "let go in the middle of a turn" in caplog.text
     assert (await log.head("call")).state == "waiting"
-    async with serving(log, scripted(), "w2"):
+    async with serving(log, scripted(can_rebuild="no"), "w2"):
         (done,) = await caller.hears("response.done")
         assert done.response.status_details.reason == "worker_lost"
+
+
+async def test_an_answer_that_is_let_go_in_the_middle_goes_on_in_the_next_host(log: HinderedLog) -> None:
+    said = '[{"on": "end_turn", "do": [{"audio_ms": 900, "text": "One two three."}, {"finish": true}]}]'
+    paced = {"lead_ms": "200", "chunk_ms": "100"}
+    async with serving(log, scripted(said, **paced), "w1", drain_s=0.05):
+        caller = await Caller.open(log, "scripted")
+        await caller.append(pcm16(200))
+        await caller.say(CommitInput())
+        await caller.hears("response.output_audio.delta", 2)
+    assert caller.heard("response.done") == []
+    async with serving(log, scripted(said, **paced), "w2"):
+        (done,) = await caller.hears("response.done")
+    assert done.response.status == "completed"
+    deltas = caller.heard("response.output_audio.delta")
+    assert [len(frame.delta) for frame in deltas] == [4_800] * 9
+    assert deltas[-1].metadata.playback.generated_ms == 900
+    await caller.catch_up()
+    await check_log(log, caller.ref, ended=True)
 
 
 async def test_a_draining_host_still_serves_what_it_has_and_takes_nothing_new(log: HinderedLog) -> None:

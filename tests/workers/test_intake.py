@@ -136,7 +136,7 @@ async def test_input_that_the_session_forgets_is_forgotten_by_the_detector(
 ) -> None:
     intake = Intake(INFO, detectors)
     await intake.take(DETECTING, append(LOUD))
-    intake.note([AskModel(request_)])
+    intake.note([AskModel(request_)], DETECTING)
     later = msgspec.structs.replace(DETECTING, input=Input(clock=Clock(16_000, 16_000)))
     parts = await intake.take(later, append(LOUD))
     started = [part.said.vad.start_ms for part in parts if part.said.vad.speech_started]  # type: ignore[union-attr]

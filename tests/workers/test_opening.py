@@ -5,11 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from duplex_es.log.api import EntryId
 from duplex_es.log.memory import MemoryLog
 from duplex_es.model import ModelInfo
 from duplex_es.protocol.objects import Capabilities
 from tests.support.calls import Caller
-from workers.opening import card_for, find_opening, reference_voice
+from workers.opening import card_for, find_opening, opening_voice, reference_voice
 
 pytestmark = pytest.mark.unit
 
@@ -55,3 +56,15 @@ async def test_where_there_is_no_opening_none_is_found() -> None:
     ref = await log.next_incarnation("s")
     await log.create(ref, model="m", token_digest=b"1", gateway="g", record=b"junk")
     assert await find_opening(log, ref) is None
+
+
+async def test_the_voice_of_an_opening_is_found_for_as_long_as_the_opening_is_there() -> None:
+    log = MemoryLog()
+    caller = await Caller.open(log, "m", ref_audio="data:audio/wav;base64,AAAA")
+    bare = await Caller.open(log, "m", "bare")
+    assert await opening_voice(log, caller.ref) == "data:audio/wav;base64,AAAA"
+    assert await opening_voice(log, bare.ref) is None
+    claimed = await log.claim("w", ["m"])
+    assert claimed is not None and claimed[0].ref == caller.ref
+    await log.trim_history(claimed[0], input_before=EntryId(1, 1), output_before=0)
+    assert await opening_voice(log, caller.ref) is None

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from duplex_es.log.api import START, EntryId
+from duplex_es.log.api import START, Entry, EntryId
 from duplex_es.log.memory import MemoryLog
 from duplex_es.protocol import ClearInput, Heartbeat, UpdateSession
-from duplex_es.session.state import Clock, Session, Settings
+from duplex_es.session.state import Clock, Input, Session, Settings
 from tests.support.calls import Caller
-from workers.rehearing import Again, unsettled_sound
-from workers.utterance import Place, Unsettled
+from workers.rehearing import Again, committed_sound, unsettled_sound
+from workers.utterance import Committed, CommittedTurn, Place, Unsettled
 
 pytestmark = pytest.mark.unit
 
@@ -89,3 +91,67 @@ async def test_what_cannot_be_read_or_has_expired_is_left_out() -> None:
     assert len(await heard_again(caller, 0, last)) == 2
     await log.trim_audio(claimed[0], input_before=EntryId(1, 10_000), output_before=1)
     assert await heard_again(caller, 0, last) == []
+
+
+class CountingLog(MemoryLog):
+    """Counts the entries that are read with their sound."""
+
+    read = 0
+
+    async def read_input(self, *arguments: Any, **options: Any) -> list[Entry]:
+        entries = await super().read_input(*arguments, **options)
+        self.read += len(entries)
+        return entries
+
+
+async def minutes(caller: Caller, count: int) -> EntryId:
+    """So many minutes in appends of 100 ms, each of its own level; returns the last entry."""
+    for at in range(count * 60):
+        await caller.append(*[np.full(1_600, at, dtype="<i2").tobytes()] * 10)
+    return (await caller.log.head("call")).input
+
+
+async def test_sound_long_after_the_last_place_is_found_from_its_end() -> None:
+    log = CountingLog()
+    caller = await Caller.open(log, "m")
+    last = await minutes(caller, 20)
+    session = Session(input=Input(clock=Clock(16_000, 20 * 60 * 16_000)))
+    again = await heard_again(caller, 20 * 60_000 - 2_050, last, session=session)
+    assert np.array_equal(samples_of(again), np.repeat([1_197, 1_198, 1_199], [800, 16_000, 16_000]))
+    assert again[-1].end_ms == 20 * 60_000
+    assert log.read < 2_000
+
+
+async def test_sound_whose_beginning_was_dropped_is_heard_from_where_it_is_left() -> None:
+    caller = await Caller.open(MemoryLog(), "m")
+    last = await minutes(caller, 1)
+    claimed = await caller.log.claim("w", ["m"])
+    assert claimed is not None
+    await caller.log.trim_history(claimed[0], input_before=EntryId(1, last.number - 14), output_before=0)
+    session = Session(input=Input(clock=Clock(16_000, 60 * 16_000)))
+    again = await heard_again(caller, 5_000, last, place=Place(EntryId(1, 1), Clock(), Settings()), session=session)
+    assert 1.3 <= sum(one.heard.samples.size for one in again) / 16_000 <= 1.5
+    assert again[-1].end_ms == 60_000
+
+
+async def test_a_committed_turn_is_heard_again_up_to_its_commit_and_no_further() -> None:
+    caller = await Caller.open(MemoryLog(), "m")
+    last = await said(caller)
+    await caller.append(b"\1\0" * 1_600)
+    turn = CommittedTurn("item", 250, 1_000, last.generation, last.number)
+    committed = Committed(turn, Unsettled(Place(START, Clock(), Settings()), 250))
+    again = [one async for one in committed_sound(caller.log, caller.ref, committed, Session())]
+    assert np.array_equal(samples_of(again), np.arange(4_000, 16_000))
+    assert [one.skipped for one in again] == [800, *[0] * 7]
+
+
+async def test_a_committed_turn_whose_place_is_far_is_found_from_its_end() -> None:
+    caller = await Caller.open(MemoryLog(), "m")
+    await caller.append(*[b"\2\0" * 16_000] * 14)
+    last = await said(caller)
+    await caller.append(*[b"\3\0" * 16_000] * 14)
+    turn = CommittedTurn("item", 14_250, 15_000, last.generation, last.number)
+    committed = Committed(turn, Unsettled(Place(START, Clock(), Settings()), 14_250))
+    now = Session(input=Input(clock=Clock(16_000, 29 * 16_000)))
+    again = [one async for one in committed_sound(caller.log, caller.ref, committed, now)]
+    assert np.array_equal(samples_of(again), np.arange(4_000, 16_000))

@@ -8,6 +8,7 @@ from dataclasses import fields
 
 import pytest
 
+from workers.retention import Limits
 from workers.settings import WorkerSettings, flag, parser, read_settings, settings_table, variable
 
 pytestmark = pytest.mark.unit
@@ -23,6 +24,12 @@ SAMPLES = {
     "health_port": ("8101", "8102"),
     "drain_s": ("1.5", "2.5"),
     "audio_retention_s": ("0", "3600"),
+    "audio_retention_bytes": ("0", "1048576"),
+    "history_retention_s": ("0", "7200"),
+    "history_retention_bytes": ("0", "1048576"),
+    "durability": ("memory", "strict"),
+    "replicas": ("1", "2"),
+    "idle_ttl_s": ("0", "900"),
     "max_session_s": ("900", "0"),
     "log_level": ("debug", "error"),
     "log_format": ("json", "text"),
@@ -62,6 +69,15 @@ def test_a_model_option_that_is_no_pair_is_refused(pair: str) -> None:
         _ = WorkerSettings(model_option=(pair,)).options
 
 
+def test_what_is_kept_and_how_sure_the_log_must_be_are_settings_of_the_worker() -> None:
+    settings = read_settings(
+        ["--history-retention-bytes", "5", "--audio-retention-s", "7", "--durability", "strict"], {}
+    )
+    assert settings.limits == Limits(audio_s=7.0, history_bytes=5)
+    assert (settings.log.durability, settings.log.replicas) == ("strict", 0)
+    assert WorkerSettings().limits == Limits()
+
+
 def test_a_worker_without_a_name_goes_by_its_host_and_process() -> None:
     assert WorkerSettings().worker == f"{socket.gethostname()}-{os.getpid()}"
     assert WorkerSettings(name="w7").worker == "w7"
@@ -78,6 +94,10 @@ def test_a_worker_without_a_name_goes_by_its_host_and_process() -> None:
         (["--health-port", "70000"], {}, "health_port must be from 0"),
         (["--drain-s", "-1"], {}, "drain_s must be"),
         (["--drain-s", "nan"], {}, "drain_s must be"),
+        (["--history-retention-s", "-1"], {}, "history_retention_s must be"),
+        (["--audio-retention-bytes", "-1"], {}, "audio_retention_bytes must be at least 0"),
+        (["--replicas", "-1"], {}, "replicas must be at least 0"),
+        ([], {"DUPLEX_ES_DURABILITY": "eternal"}, "DUPLEX_ES_DURABILITY"),
         (["--unheard-of"], {}, "--unheard-of"),
     ],
 )

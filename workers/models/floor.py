@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable
 
 from duplex_es.model import (
+    ContinueAnswer,
     Emit,
     ModelCalledFunction,
     ModelFailed,
@@ -20,6 +21,7 @@ from duplex_es.model import (
     ModelProducedAudio,
     ModelProducedText,
     ModelSpoke,
+    Recipe,
     Signal,
 )
 
@@ -63,17 +65,30 @@ class Floor:
         if not self._closed:
             self._emit(signal)
 
-    def begin(self, response_id: str | None = None) -> Answer:
-        """Start the next answer. Raises: AnswerCut when the session is closed; RuntimeError when one is still open."""
+    def begin(
+        self, response_id: str | None = None, *, recipe: Recipe | None = None, again: ContinueAnswer | None = None
+    ) -> Answer:
+        """Start the next answer. ``recipe`` is how it can be given once more, ``again`` the request to do so.
+
+        Raises: AnswerCut when the session is closed; RuntimeError when one is still open.
+        """
         if self._closed:
             raise AnswerCut
         if self.answer is not None:
             raise RuntimeError("the previous answer is still open")
+        if again is not None:
+            self._turns, response_id, recipe = again.turn, again.response_id, again.recipe
         self.answer = Answer(
-            self, self._turns, response_id, rate_hz=self._output_rate_hz, lead_ms=self._lead_ms, now_s=self._now_s
+            self,
+            self._turns,
+            response_id,
+            rate_hz=self._output_rate_hz,
+            lead_ms=self._lead_ms,
+            now_s=self._now_s,
+            again=again,
         )
         self._turns += 1
-        self.report(ModelSpoke(epoch=self.epoch, turn=self.answer.turn, response_id=response_id))
+        self.report(ModelSpoke(epoch=self.epoch, turn=self.answer.turn, response_id=response_id, recipe=recipe))
         return self.answer
 
     def listen(self, reason: str, response_id: str | None = None) -> None:
@@ -126,8 +141,10 @@ class Answer:
         rate_hz: int,
         lead_ms: int | None,
         now_s: Callable[[], float],
+        again: ContinueAnswer | None = None,
     ) -> None:
         self._floor = floor
+        self._again = again
         self.turn = turn
         self.epoch = floor.epoch
         self.response_id = response_id
@@ -142,6 +159,17 @@ class Answer:
     def samples(self) -> int:
         """Samples emitted so far."""
         return self._samples
+
+    @property
+    def is_catching_up(self) -> bool:
+        """True while all that was emitted is what the caller had before the worker changed."""
+        again = self._again
+        return again is not None and (self._samples < again.said_samples or len(self.text) < again.said_chars)
+
+    @property
+    def falls_short(self) -> bool:
+        """True when it would end before what the caller has had of it: then it is another answer."""
+        return self._again is not None and self._samples < self._again.said_samples
 
     async def say(self, pcm: bytes, text: str = "", *, paced: bool = True, rate_hz: int | None = None) -> None:
         """Emit the next piece of audio (int16) with the words that begin in it, not before its time has come.
@@ -167,13 +195,21 @@ class Answer:
         self._hold()
         self._floor.call(call_id, name, arguments)
 
-    def finish(self, *, input_tokens: int | None = None, output_tokens: int | None = None) -> None:
+    def finish(
+        self, *, input_tokens: int | None = None, output_tokens: int | None = None, cached_tokens: int | None = None
+    ) -> None:
         """The answer is complete."""
         self._hold()
         self._floor.answer = None
         self._floor._played_until_s = self._plays_until_s()
         self._floor.report(
-            ModelFinished(epoch=self.epoch, turn=self.turn, input_tokens=input_tokens, output_tokens=output_tokens)
+            ModelFinished(
+                epoch=self.epoch,
+                turn=self.turn,
+                input_tokens=input_tokens,
+                output_tokens=output_tokens,
+                cached_tokens=cached_tokens,
+            )
         )
 
     def fail(self, code: str, message: str, *, fatal: bool = False) -> None:
@@ -192,6 +228,17 @@ class Answer:
             return 0.0
         return self._began_s + self._samples / self._rate_hz
 
+    def _said_s(self) -> float:
+        """How much of it the caller has had from another worker."""
+        return 0.0 if self._again is None else self._again.said_samples / self._rate_hz
+
+    def _ahead_s(self) -> float:
+        """How much of that may still be waiting to be played: the lead, less the time that has passed."""
+        if self._again is None or self._lead_ms is None:
+            return 0.0
+        lead_ms = min(self._lead_ms, self._said_s() * 1000)
+        return max(0.0, lead_ms - self._again.idle_ms) / 1000
+
     def _hold(self) -> None:
         if not self.is_open:
             raise AnswerCut
@@ -199,8 +246,10 @@ class Answer:
     async def _wait_for_room(self, samples: int) -> None:
         """Return when playing ``samples`` more would keep the lead within bounds; playback begins with the first."""
         now = self._now_s()
+        if self._again is not None and self._samples + samples <= self._again.said_samples:
+            return
         if self._began_s is None:
-            self._began_s = now
+            self._began_s = now - self._said_s() + self._ahead_s()
         # After a stall the listener ran dry: its clock starts again where the audio stopped.
         self._began_s = max(self._began_s, now - self._samples / self._rate_hz)
         if self._lead_ms is None:

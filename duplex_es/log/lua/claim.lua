@@ -7,7 +7,8 @@ local head, input, output, output_audio, snap, ready = KEYS[1], KEYS[2], KEYS[3]
 local incarnation, member, worker, record, nonce = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local lease_ms, publish = tonumber(ARGV[6]), ARGV[7]
 
-local h = redis.call('HMGET', head, 'incarnation', 'state', 'fence', 'claims', 'nonce')
+local h = redis.call('HMGET', head, 'incarnation', 'state', 'fence', 'claims', 'nonce', 'run', 'created_ms',
+  'doubt_seq')
 if h[1] ~= incarnation or h[2] == 'closed' then
   redis.call('ZREM', ready, member)
   return false
@@ -20,14 +21,21 @@ local now = now_ms()
 local from = redis.call('ZSCORE', ready, member)
 if not from or tonumber(from) > now then return false end
 
-local fence = tonumber(h[3]) + 1
+local run = store_run()
+local fence = number_after(h[3], h[6], run, h[7])
 local id = fence .. '-0'
-local first = seqs_of(output, h[4]) + 1
+local last = seqs_of(output, h[4])
+if h[6] and h[6] ~= run then
+  -- The store was started anew: frames above this one may be lost, and this worker will use their seqs again.
+  redis.call('HSET', head, 'doubt_seq', math.min(last, tonumber(h[8] or last)), 'doubt_fence', fence)
+end
 -- A claim that wrote nothing leaves no trace in the list: the next one starts at the same seq.
+local first = last + 1
 local claims = string.gsub(h[4], '%d+:' .. first .. ';', '') .. fence .. ':' .. first .. ';'
 redis.call('XADD', output, id, 'm', record)
 fence_off(output_audio, id)
-redis.call('HSET', head, 'state', 'claimed', 'fence', fence, 'worker', worker, 'claims', claims, 'nonce', nonce)
+redis.call('HSET', head, 'state', 'claimed', 'fence', fence, 'worker', worker, 'claims', claims, 'nonce', nonce,
+  'run', run)
 redis.call('ZADD', ready, now + lease_ms, member)
 announce_record(publish, output, id, record)
 return {fence, head_of(head, input, output, snap)}

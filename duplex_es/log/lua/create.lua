@@ -23,7 +23,7 @@ local now = now_ms()
 redis.call('DEL', head, input, input_audio, output, output_audio, snap)
 redis.call('HSET', head, 'incarnation', incarnation, 'model', model, 'state', 'waiting', 'generation', 1,
   'attached_until', now + lease_ms, 'gateway', gateway, 'fence', 0, 'worker', '', 'claims', '', 'acknowledged', 0,
-  'token', token, 'created_ms', math.floor(now))
+  'token', token, 'created_ms', math.floor(now), 'run', (store_run()))
 redis.call('XADD', input, '1-0', 'm', record)
 fence_off(input_audio, '1-0')
 -- Streams exist from the start, so that appends need not create them: a missing one means that the log was lost.

@@ -1,8 +1,8 @@
--- What the scripts share; put in front of each, or once at the top of the function library.
+-- What scripts share about streams; put in front of each, or once at the top of the function library.
 -- KEYS  none
 -- ARGV  none
 -- REPLY none
--- ERRORS UNKNOWN FENCED
+-- ERRORS none
 
 -- With a fraction, so that a queue keeps the order of what arrives within one millisecond.
 local function now_ms()
@@ -23,7 +23,7 @@ local function ends_of(stream)
   return tonumber(generation), tonumber(number), tonumber(first_generation), tonumber(first_number)
 end
 
--- `claims` lists '<fence>:<first seq>;' of every claim that wrote something, ascending, and of the newest one.
+-- `claims` lists '<fence>:<first seq>;', ascending, of every claim that wrote something which is left, and of the newest.
 -- The first seq that claim `fence` wrote or would have written; nothing above the newest claim.
 local function first_seq_of(claims, fence)
   for recorded, first in string.gmatch(claims, '(%d+):(%d+)') do
@@ -31,7 +31,7 @@ local function first_seq_of(claims, fence)
   end
 end
 
--- The claim under which `seq` was or would be written.
+-- The claim under which `seq` was or would be written; 0 when that is forgotten.
 local function claim_of(claims, seq)
   local found = 0
   for recorded, first in string.gmatch(claims, '(%d+):(%d+)') do
@@ -62,21 +62,11 @@ local function last_input_of(input, closed_id)
   return generation .. '-' .. number
 end
 
--- An error reply unless this writer is the newest one of an open session. `field` is 'generation' or 'fence'.
-local function refusal(head, incarnation, field, number)
-  local stands = redis.call('HMGET', head, 'incarnation', 'state', field)
-  if stands[1] ~= incarnation or stands[2] == 'closed' then return redis.error_reply('UNKNOWN session') end
-  if stands[3] ~= number then return redis.error_reply('FENCED ' .. stands[3]) end
-end
-
--- The fields of a Head, in the order of its Python twin.
-local function head_of(head, input, output, snap)
-  local h = redis.call('HMGET', head, 'incarnation', 'model', 'state', 'generation', 'attached_until', 'gateway',
-    'fence', 'worker', 'claims', 'acknowledged', 'opening', 'closed_input', 'closed_seq')
-  local last, first = seqs_of(output, h[9], tonumber(h[13]))
-  local attached = tonumber(h[5]) > now_ms() and 1 or 0
-  return {h[1], h[2], h[3], h[4], attached, h[6], h[7], h[8], last, last_input_of(input, h[12]), first, h[10], h[11],
-    redis.call('HGET', snap, 'current')}
+-- The id of the last entry below `id`; nothing without one.
+local function id_below(stream, id)
+  if id == '0-0' then return nil end
+  local found = redis.call('XREVRANGE', stream, '(' .. id, '-', 'COUNT', 1)
+  return found[1] and found[1][1]
 end
 
 -- Raises a stream's last id without leaving an entry, so that ids of older generations are refused.

@@ -13,6 +13,9 @@ if refused then return refused end
 local dropped = redis.call('XTRIM', input_audio, 'MINID', '=', input_before)
 if output_before > 0 then
   local first_kept = claim_of(redis.call('HGET', head, 'claims'), output_before) .. '-' .. output_before
+  local silenced = id_below(output_audio, first_kept)
+  -- A client that has not heard this yet cannot be given the same frames any more.
+  if silenced then redis.call('HSET', head, 'silenced', (string.match(silenced, '-(%d+)'))) end
   dropped = dropped + redis.call('XTRIM', output_audio, 'MINID', '=', first_kept)
 end
 return dropped

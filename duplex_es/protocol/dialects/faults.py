@@ -37,6 +37,8 @@ CODES: Mapping[str, str] = {
 """This service's code → the stock one. A code that is not here is said as it is."""
 
 CANCEL_FAILED = "Cancellation failed"
+NOT_SERVED = "is not served here"
+"""How an error says that no worker has the model; what is wrong with it stands in no code of the published table."""
 
 
 def stock_error(error: ErrorBody) -> Plain:
@@ -56,6 +58,8 @@ def stock_code(code: str, message: str = "", param: str | None = None) -> str:
 
     An item that is only to be followed is no such item: its absence is said as it is.
     """
+    if code == "invalid_request_error" and NOT_SERVED in message:
+        return "model_not_found"
     if code == "item_not_found":
         if param == "previous_item_id":
             return code

@@ -270,6 +270,7 @@ ROWS: Mapping[type[frames.Frame], Row] = {
     frames.DuplexTurnEvent: silent,
     frames.ResponseMessage: silent,
     frames.SessionGoingAway: silent,
+    frames.SessionDurable: silent,
     frames.ConversationItemInputAudioTranscriptionDelta: transcript_delta,
     frames.ConversationItemInputAudioTranscriptionFailed: transcription_failed,
 }

@@ -170,6 +170,7 @@ ROWS: Mapping[type[frames.Frame], ga.Row] = {
     frames.DuplexTurnEvent: wrapped,
     frames.ResponseMessage: unchanged,
     frames.SessionGoingAway: unchanged,
+    frames.SessionDurable: unchanged,
     frames.ConversationItemInputAudioTranscriptionDelta: ga.silent,
     frames.ConversationItemInputAudioTranscriptionFailed: ga.silent,
 }

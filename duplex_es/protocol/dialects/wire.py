@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import msgspec
 import pybase64
 
-from ..codec import decode_command, encode_frame, flat_error
+from ..codec import decode_command, encode_frame
 from ..commands import Command
 from ..errors import ProtocolError
-from ..frames import Error, Frame
+from ..frames import Error, FlatError, Frame
 from ..objects import Plain
 from . import beta, ga, native
 from .names import BETA, DUPLEX, GA, NATIVE, STOCK
@@ -54,7 +54,7 @@ def render_handshake_error(error: ProtocolError, dialect: str, *, event_id: str)
     """The text for an error before any session is bound to the socket: flat for seed clients, nested for stock ones."""
     if dialect in STOCK:
         return render(Error.of(error), dialect, event_id=event_id)[0]
-    return flat_error(error.code, error.message)
+    return encode_frame(FlatError.of(error))
 
 
 def read_command(text: str | bytes, dialect: str) -> Command:

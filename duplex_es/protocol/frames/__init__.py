@@ -59,6 +59,7 @@ from .session import (
     RuntimeControl,
     SessionClosed,
     SessionCreated,
+    SessionDurable,
     SessionExpired,
     SessionGoingAway,
     SessionHeartbeatAck,
@@ -114,6 +115,7 @@ Frame = (
     | DuplexTurnEvent
     | ResponseMessage
     | SessionGoingAway
+    | SessionDurable
     | ConversationItemInputAudioTranscriptionDelta
     | ConversationItemInputAudioTranscriptionFailed
 )
@@ -174,6 +176,7 @@ EXTENSIONS: dict[str, type[Frame]] = {
         DuplexTurnEvent,
         ResponseMessage,
         SessionGoingAway,
+        SessionDurable,
         ConversationItemInputAudioTranscriptionDelta,
         ConversationItemInputAudioTranscriptionFailed,
     )
@@ -229,6 +232,7 @@ __all__ = [
     "ServerEvent",
     "SessionClosed",
     "SessionCreated",
+    "SessionDurable",
     "SessionExpired",
     "SessionGoingAway",
     "SessionHeartbeatAck",

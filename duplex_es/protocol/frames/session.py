@@ -13,7 +13,10 @@ from .frame import ServerEvent
 
 
 class SessionCreated(ServerEvent, frozen=True, kw_only=True, tag="session.created"):
-    """The session is open. Unsequenced. The three fields beside ``session`` belong to one socket only."""
+    """The session is open. Unsequenced. The fields beside ``session`` belong to one socket only.
+
+    ``durability`` is there for clients that asked for it: the level their session is kept at.
+    """
 
     TIER: ClassVar[int] = 2
 
@@ -21,6 +24,7 @@ class SessionCreated(ServerEvent, frozen=True, kw_only=True, tag="session.create
     incarnation: int | UnsetType = UNSET
     attachment_generation: int | UnsetType = UNSET
     resume_token: str | UnsetType = UNSET
+    durability: str | UnsetType = UNSET
 
 
 class SessionUpdated(ServerEvent, frozen=True, kw_only=True, tag="session.updated"):
@@ -50,7 +54,11 @@ class SessionClosed(ServerEvent, frozen=True, kw_only=True, tag="session.closed"
 
 
 class SessionResumed(ServerEvent, frozen=True, kw_only=True, tag="session.resumed"):
-    """This socket holds the session now; what it missed follows. Unsequenced. The presented token is dead."""
+    """This socket holds the session now; what it missed follows. Unsequenced. The presented token is dead.
+
+    ``last_client_event_id`` is the id of the last client event that arrived and bears one: all up to it arrived, all
+    after it did not. ``None`` when none did, absent when that cannot be said.
+    """
 
     TIER: ClassVar[int] = 3
 
@@ -58,6 +66,8 @@ class SessionResumed(ServerEvent, frozen=True, kw_only=True, tag="session.resume
     incarnation: int
     attachment_generation: int
     resume_token: str
+    last_client_event_id: str | UnsetType | None = UNSET
+    durability: str | UnsetType = UNSET
 
 
 class SessionReplaced(ServerEvent, frozen=True, kw_only=True, tag="session.replaced"):
@@ -80,12 +90,16 @@ class SessionExpired(ServerEvent, frozen=True, kw_only=True, tag="session.expire
 
 
 class SessionResyncRequired(ServerEvent, frozen=True, kw_only=True, tag="session.resync_required"):
-    """A replay without a gap is impossible: ``journal_gap`` or ``journal_overflow``. Unsequenced."""
+    """A replay without a gap is impossible: ``journal_gap`` or ``journal_overflow``. Unsequenced.
+
+    ``first_available`` is the lowest seq that could still be had, where it is known.
+    """
 
     TIER: ClassVar[int] = 3
 
     session_id: str
     reason: str
+    first_available: int | UnsetType = UNSET
 
 
 class RuntimeControl(ServerEvent, frozen=True, kw_only=True, tag="runtime.control"):
@@ -114,6 +128,7 @@ class Error(ServerEvent, frozen=True, kw_only=True, tag="error"):
             message=error.message,
             event_id=UNSET if error.event_id is None else error.event_id,
             param=UNSET if error.param is None else error.param,
+            retry_after_ms=UNSET if error.retry_after_ms is None else error.retry_after_ms,
         )
         return cls(error=body)
 
@@ -123,18 +138,36 @@ class FlatError(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag
 
     error: str
     code: str
+    retry_after_ms: int | UnsetType = UNSET
 
     @classmethod
     def of(cls, error: ProtocolError) -> FlatError:
         """The frame that says what ``error`` says."""
-        return cls(error=error.message, code=error.code)
+        again = UNSET if error.retry_after_ms is None else error.retry_after_ms
+        return cls(error=error.message, code=error.code, retry_after_ms=again)
 
 
 class SessionGoingAway(ServerEvent, frozen=True, kw_only=True, tag="session.going_away"):
-    """An extension: this server will close the socket in ``grace_ms``; the session can be resumed elsewhere."""
+    """An extension: this server will close the socket in ``grace_ms``; the session can be resumed elsewhere.
+
+    ``resume_token`` is the one to do it with, where there is one.
+    """
 
     TIER: ClassVar[int] = 3
 
     session_id: str
     reason: str
     grace_ms: int
+    resume_token: str | UnsetType = UNSET
+
+
+class SessionDurable(ServerEvent, frozen=True, kw_only=True, tag="session.durable"):
+    """An extension: no frame up to ``durable_seq`` is lost with one node of the log's store. Unsequenced.
+
+    Only for clients that asked for it.
+    """
+
+    TIER: ClassVar[int] = 3
+
+    session_id: str
+    durable_seq: int

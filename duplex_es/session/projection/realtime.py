@@ -31,7 +31,9 @@ def project(before: Session, fact: events.Fact, after: Session, audio: bytes = b
 def error_frame(code: str, message: str, param: str | None, event_id: str | None) -> frames.Error:
     """An ``error`` frame; absent fields are left out, not null. A code that is not in the table is ``duplex_error``."""
     known = ERRORS.get(code, ERRORS["duplex_error"])
-    details = {key: value for key, value in (("param", param), ("event_id", event_id)) if value is not None}
+    details: dict[str, Any] = {
+        key: value for key, value in (("param", param), ("event_id", event_id)) if value is not None
+    }
     return frames.Error(error=ErrorBody(type=known.type, code=known.code, message=message, **details))
 
 
@@ -59,6 +61,11 @@ def _closed(before: Session, fact: events.SessionClosed, after: Session, audio: 
     if fact.usage is not None:
         event["usage"] = fact.usage
     return [frames.SessionClosed(session_id=after.id, reason=fact.reason, event=event)]
+
+
+def _skipped(before: Session, fact: events.InputSkipped, after: Session, audio: bytes) -> list[Frame]:
+    result = {"input_dropped_ms": fact.duration_ms, "reason": "model_behind"}
+    return [frames.RuntimeControl(session_id=after.id, epoch=after.epoch, result=result)]
 
 
 def _expired(before: Session, fact: events.SessionExpired, after: Session, audio: bytes) -> list[Frame]:
@@ -326,6 +333,7 @@ PROJECTORS: Mapping[type[events.Fact], Projector] = {
     events.CommandRejected: _rejected,
     events.HeartbeatAnswered: _heartbeat,
     events.SessionClosed: _closed,
+    events.InputSkipped: _skipped,
     events.SessionExpired: _expired,
     events.ExpiryAnnounced: _expiring,
     events.SpeechStarted: _speech_started,

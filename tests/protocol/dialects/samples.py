@@ -240,6 +240,7 @@ EVERY: tuple[Frame, ...] = (
     frames.DuplexTurnEvent(event={"type": "turn.event", "event": "user_started"}),
     frames.ResponseMessage(response_id=RESPONSE_ID, message={"role": "assistant"}),
     frames.SessionGoingAway(session_id="s", reason="gateway_stopping", grace_ms=1000),
+    frames.SessionDurable(session_id="s", durable_seq=7),
     frames.ConversationItemInputAudioTranscriptionDelta(item_id=USER_ID, delta="what is "),
     frames.ConversationItemInputAudioTranscriptionFailed(
         item_id=USER_ID, error=ErrorBody(type="server_error", code="runtime_append_failed", message="Out of memory.")

@@ -28,6 +28,7 @@ SILENT = {
     "duplex.turn.event",
     "response.message",
     "session.going_away",
+    "session.durable",
 }
 RENAMED = {"session.closed": "error", "session.expired": "error"}
 

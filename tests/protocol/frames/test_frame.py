@@ -64,7 +64,7 @@ def test_the_frames_are_the_42_of_the_catalogue_in_its_order_and_tiers() -> None
 
 def test_extensions_are_kept_apart_from_the_catalogue() -> None:
     transcription = "conversation.item.input_audio_transcription"
-    ours = {"duplex.turn.event", "response.message", "session.going_away"}
+    ours = {"duplex.turn.event", "response.message", "session.going_away", "session.durable"}
     assert set(EXTENSIONS) == ours | {f"{transcription}.delta", f"{transcription}.failed"}
     assert not set(EXTENSIONS) & set(FRAMES)
 

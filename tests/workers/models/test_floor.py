@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from duplex_es.model import (
+    ContinueAnswer,
     ModelCalledFunction,
     ModelFailed,
     ModelFinished,
@@ -16,6 +17,7 @@ from duplex_es.model import (
     ModelProducedAudio,
     ModelProducedText,
     ModelSpoke,
+    Recipe,
     Signal,
 )
 from workers.models.floor import Answer, AnswerCut, Floor
@@ -182,3 +184,47 @@ def test_nothing_is_said_after_the_end(floor: Floor, told: list[Signal]) -> None
 def test_listening_names_the_response_it_ends(floor: Floor, told: list[Signal]) -> None:
     floor.listen("model_listen", "resp_1")
     assert told == [ModelListened(epoch=0, reason="model_listen", response_id="resp_1")]
+
+
+# -- answers that another worker had begun ---------------------------------------------------------------------------
+
+
+def again(**said: int) -> ContinueAnswer:
+    return ContinueAnswer(epoch=0, turn=7, recipe=Recipe(notes={"a": 1}), response_id="resp", **said)
+
+
+async def test_an_answer_that_goes_on_keeps_its_turn_its_name_and_its_recipe(floor: Floor, told: list[Signal]) -> None:
+    floor.begin(again=again()).finish()
+    floor.begin(recipe=Recipe(notes={"b": 2}))
+    spoke = [signal for signal in told if isinstance(signal, ModelSpoke)]
+    assert spoke == [
+        ModelSpoke(epoch=0, turn=7, response_id="resp", recipe=Recipe(notes={"a": 1})),
+        ModelSpoke(epoch=0, turn=8, recipe=Recipe(notes={"b": 2})),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("idle_ms", "due_s"), [(5_000, [0.0, 0.5]), (900, [0.1, 1.1]), (0, [1.0, 2.0])], ids=["long ago", "lately", "now"]
+)
+async def test_the_rest_of_an_answer_runs_no_further_ahead_than_all_of_it_may(
+    floor: Floor, clock: Clock, idle_ms: int, due_s: list[float]
+) -> None:
+    answer = floor.begin(again=again(said_samples=3_000, idle_ms=idle_ms))
+    for _ in range(3):
+        assert answer.is_catching_up
+        await answer.say(SECOND)
+    assert clock.now_s == 100.0, "what was had before comes at once"
+    assert not answer.is_catching_up
+    emitted_s = []
+    for _ in due_s:
+        await answer.say(SECOND)
+        emitted_s.append(clock.now_s - 100.0)
+    assert emitted_s == pytest.approx(due_s)
+
+
+async def test_an_answer_that_ends_before_what_was_had_of_it_falls_short(floor: Floor) -> None:
+    answer = floor.begin(again=again(said_samples=1_500))
+    await answer.say(SECOND)
+    assert answer.falls_short
+    await answer.say(SECOND)
+    assert not answer.falls_short

@@ -52,7 +52,8 @@ class CascadeModel:
             ends_turns=True,
             auto_response=True,
             overlap_policy="barge_in_on_speech",
-            can_rebuild=True,
+            # What a chat server says it will not say a second time.
+            can_rebuild=self.options.chat_url is None,
         )
 
     async def load(self) -> None:

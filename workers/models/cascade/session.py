@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from duplex_es.model import (
     CloseModel,
+    ContinueAnswer,
     Emit,
     EndTurn,
     FeedAudio,
@@ -97,6 +98,9 @@ class CascadeSession:
             case Generate():
                 self._floor.adopt(request.epoch)
                 self._ears.add(0, functools.partial(self._in_turn, functools.partial(self._speaking.generate, request)))
+            case ContinueAnswer():
+                self._floor.adopt(request.epoch)
+                self._speaking.again(request)
             case ToolOutput():
                 self._floor.adopt(request.epoch)
                 tell = functools.partial(self._speaking.tool_output, request, aloud=self._auto and request.respond)

@@ -5,19 +5,19 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
-import uuid
 from collections.abc import AsyncGenerator
 
 import numpy as np
 
-from duplex_es.model import Generate, HistoryItem, OpenModel, ReconfigureModel, ToolOutput
+from duplex_es.model import ContinueAnswer, Generate, HistoryItem, ModelFailed, OpenModel, ReconfigureModel, ToolOutput
 
 from ..agenda import Agenda, Work
 from ..floor import Answer, Floor
 from ..pcm import int16_bytes, samples_in
-from .dialogue.scene import Call, Line, Manner, Part, Say, Scene, read_tools
+from .dialogue.scene import Line, Manner, Part, Say, Scene, read_tools
 from .dialogue.smalltalk import manner_of
 from .parts import Parts
+from .plans import Called, Plan, Step, step_of
 from .tts import RATE_HZ
 from .words import spread
 
@@ -75,6 +75,16 @@ class Speaking:
             work = functools.partial(self._answer_to, line, request, aloud)
         self._answers.add(request.epoch, work)
 
+    def again(self, request: ContinueAnswer) -> None:
+        """Give the answer that another worker had begun, before any other."""
+        plan = Plan.of(request.recipe)
+        if plan is None:
+            self._floor.report(ModelFailed(epoch=request.epoch, code="worker_lost", message="no such answer"))
+            return
+        if plan.told is not None:
+            self._told.add(plan.told)
+        self._answers.add(request.epoch, functools.partial(self._carry_out, plan, request.response_id, request))
+
     def tool_output(self, request: ToolOutput, *, aloud: bool) -> None:
         """Remember a tool's output; with ``aloud`` also say it, as an answer of its own."""
         line = Line("tool", request.output, request.call_id)
@@ -106,7 +116,8 @@ class Speaking:
             return
         self._told.add(line.call_id or "")
         scene = self._scene("", self._lines, None)
-        await self._give(scene, self._parts.mind.tell_output(scene, line.text), response_id, aloud)
+        parts = self._parts.mind.tell_output(scene, line.text)
+        await self._give(scene, parts, response_id, aloud, told=line.call_id)
 
     def _scene(self, utterance: str, past: list[Line], request: Generate | None) -> Scene:
         del self._lines[:-MOST_LINES]
@@ -121,29 +132,56 @@ class Speaking:
         )
 
     async def _give(
-        self, scene: Scene, parts: AsyncGenerator[Part, None], response_id: str | None, aloud: bool
+        self,
+        scene: Scene,
+        parts: AsyncGenerator[Part, None],
+        response_id: str | None,
+        aloud: bool,
+        told: str | None = None,
     ) -> None:
         manner = manner_of(scene.user_lines())
+        async with contextlib.aclosing(parts) as stream:
+            if not self._parts.mind.plans_ahead:
+                await self._improvise(stream, manner, response_id, aloud)
+                return
+            steps = [step_of(part) async for part in stream]
+        if steps:
+            await self._carry_out(Plan(tuple(steps), manner, aloud, told), response_id)
+
+    async def _carry_out(self, plan: Plan, response_id: str | None, again: ContinueAnswer | None = None) -> None:
+        """Give an answer that is known as a whole; another worker could do it, too."""
+        answer = self._floor.begin(response_id, recipe=plan.recipe(), again=again)
+        line = Line("assistant", "")
+        self._lines.append(line)
+        for step in plan.steps:
+            await self._take(step, answer, line, plan.manner, plan.aloud)
+        answer.finish()
+
+    async def _improvise(
+        self, stream: AsyncGenerator[Part, None], manner: Manner, response_id: str | None, aloud: bool
+    ) -> None:
+        """Give an answer that becomes known bit by bit."""
         answer: Answer | None = None
         line = Line("assistant", "")
-        async with contextlib.aclosing(parts) as stream:
-            async for part in stream:
-                if answer is None:
-                    answer = self._floor.begin(response_id)
-                    self._lines.append(line)
-                match part:
-                    case Call(name=name, arguments=arguments):
-                        # Stock clients hash ids of more than 32 characters and then no longer know them.
-                        call_id = f"call_{uuid.uuid4().hex[:24]}"
-                        self._lines.append(Line("assistant", arguments, call_id, name))
-                        answer.call(call_id, name, arguments)
-                    case Say(text=text) if aloud:
-                        await self._say(answer, line, text, manner)
-                    case Say(text=text):
-                        answer.write(text)
-                        line.text = answer.text
+        async for part in stream:
+            if answer is None:
+                answer = self._floor.begin(response_id)
+                self._lines.append(line)
+            await self._take(step_of(part), answer, line, manner, aloud)
         if answer is not None:
             answer.finish()
+
+    async def _take(self, step: Step, answer: Answer, line: Line, manner: Manner, aloud: bool) -> None:
+        match step:
+            case Called(call_id=call_id, name=name, arguments=arguments):
+                if all(known.call_id != call_id for known in self._lines):
+                    self._lines.append(Line("assistant", arguments, call_id, name))
+                answer.call(call_id, name, arguments)
+            case Say(text=text) if aloud:
+                await self._say(answer, line, text, manner)
+            case Say(text=text):
+                answer.write(text)
+                line.text = answer.text
 
     async def _say(self, answer: Answer, line: Line, text: str, manner: Manner) -> None:
         samples = await self._parts.pronounce(text.strip(), speed=manner.speed, gain=manner.gain)

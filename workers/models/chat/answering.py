@@ -45,10 +45,11 @@ class Called:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What the answer cost, in tokens."""
+    """What the answer cost, in tokens; ``cached`` of those ``read`` the server did not have to read again."""
 
     read: int | None
     written: int | None
+    cached: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,9 @@ class _Reader:
             raise ChatRefused("unsupported_response_modality", f"the chat server answers in {modality!r:.40}")
         usage = chunk.get("usage")
         if isinstance(usage, dict):
-            yield Used(_count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens")))
+            details = usage.get("prompt_tokens_details")
+            cached = _count(details.get("cached_tokens")) if isinstance(details, dict) else None
+            yield Used(_count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens")), cached)
         choices = chunk.get("choices")
         if not isinstance(choices, list):
             if not isinstance(usage, dict):

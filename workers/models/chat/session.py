@@ -198,7 +198,8 @@ class _Telling:
         """The stream ended, and nothing went wrong."""
         if self._untold:
             self._answer.write(self._untold)
-        self._answer.finish(input_tokens=self._used.read, output_tokens=self._used.written)
+        used = self._used
+        self._answer.finish(input_tokens=used.read, output_tokens=used.written, cached_tokens=used.cached)
 
     def said(self) -> list[HistoryItem]:
         """What the session remembers of it, however it ended."""

@@ -8,10 +8,12 @@ from __future__ import annotations
 import functools
 import re
 import zlib
+from collections import deque
 from dataclasses import dataclass
 
 from duplex_es.model import (
     CloseModel,
+    ContinueAnswer,
     Emit,
     EndTurn,
     FeedAudio,
@@ -21,9 +23,11 @@ from duplex_es.model import (
     ModelHeardSpeechEnd,
     ModelHeardTurn,
     OpenModel,
+    Recipe,
     ReconfigureModel,
     Request,
     ResetInput,
+    Sound,
     ToolOutput,
 )
 from workers.vad.endpoint import EndpointSettings, EndpointState, Mark, advance
@@ -90,6 +94,9 @@ class EchoSession:
                 self._floor.adopt(request.epoch)
                 said = next((item.text for item in reversed(request.history) if item.role == "user"), "")
                 self._answer_text(said, request.response_id, "audio" in request.modalities)
+            case ContinueAnswer():
+                self._floor.adopt(request.epoch)
+                self._continue(request)
             case ToolOutput():
                 self._floor.adopt(request.epoch)
                 if request.respond:
@@ -114,6 +121,8 @@ class EchoSession:
 
     def _forget_input(self) -> None:
         self._turn = bytearray()
+        self._pieces: deque[tuple[int, str]] = deque()
+        self._forgotten_bytes = 0
         self._judged_bytes = 0
         self._heard_loud = False
         self._endpoint = EndpointState()
@@ -124,6 +133,7 @@ class EchoSession:
         if request.force_listen != self._was_forced:
             # A caller who must only be listened to ends turns by commits.
             self._was_forced, self._ends_turns = request.force_listen, not request.force_listen
+        self._pieces.append((self._forgotten_bytes + len(self._turn), request.place))
         self._turn += request.pcm[: len(request.pcm) - len(request.pcm) % BYTES]
         while len(self._turn) - self._judged_bytes >= FRAME_BYTES:
             frame = floats_of(bytes(self._turn[self._judged_bytes : self._judged_bytes + FRAME_BYTES]))
@@ -138,9 +148,26 @@ class EchoSession:
         waits_for_speech = not self._endpoint.in_speech and not self._endpoint.run_frames
         surplus = self._judged_bytes - PREFIX_BYTES
         if self._ends_turns and waits_for_speech and surplus > 0:
-            del self._turn[:surplus]
+            self._forget(surplus)
             self._judged_bytes = PREFIX_BYTES
             self._heard_loud = False
+
+    def _forget(self, size: int) -> None:
+        """Drop the first ``size`` bytes of the turn, and the names of the pieces that lie in them."""
+        del self._turn[:size]
+        self._forgotten_bytes += size
+        while len(self._pieces) > 1 and self._pieces[1][0] <= self._forgotten_bytes:
+            self._pieces.popleft()
+
+    def _recipe(self, said: bytearray) -> Recipe:
+        """How to say again what the turn begins with."""
+        if not self._pieces:
+            return Recipe()
+        at, first = self._pieces[0]
+        end = self._forgotten_bytes + len(said)
+        last = next(place for start, place in reversed(self._pieces) if start < end or start == at)
+        offset = (self._forgotten_bytes - at) // BYTES
+        return Recipe(sound=Sound(first=first, offset=offset, samples=len(said) // BYTES, last=last))
 
     def _act_on(self, mark: Mark | None) -> None:
         now_ms = self._clock_ms - ms_in((len(self._turn) - self._judged_bytes) // BYTES, RATE_HZ)
@@ -153,14 +180,16 @@ class EchoSession:
         elif mark is Mark.ENDED:
             self._floor.report(ModelHeardSpeechEnd(epoch=self._floor.epoch, end_ms=now_ms))
             if self._ends_turns:
-                said, self._turn = self._turn[: self._judged_bytes], self._turn[self._judged_bytes :]
+                said = self._turn[: self._judged_bytes]
+                recipe = self._recipe(said)
+                self._forget(self._judged_bytes)
                 self._judged_bytes, self._heard_loud = 0, False
                 self._floor.report(self._heard(said))
-                self._answer_sound(said)
+                self._answer_sound(said, recipe)
 
     def _end_turn(self, request: EndTurn) -> None:
         self._floor.adopt(request.epoch)
-        said, spoke = self._turn, self._heard_loud
+        said, spoke, recipe = self._turn, self._heard_loud, self._recipe(self._turn)
         if self._endpoint.in_speech:
             self._floor.report(ModelHeardSpeechEnd(epoch=self._floor.epoch, end_ms=self._clock_ms))
         self._forget_input()
@@ -170,30 +199,40 @@ class EchoSession:
         elif not request.respond:
             self._floor.listen("model_listen")
         else:
-            self._answer_sound(said)
+            self._answer_sound(said, recipe)
 
     def _heard(self, said: bytearray, item_id: str | None = None) -> ModelHeardTurn:
         return ModelHeardTurn(
             epoch=self._floor.epoch, transcript="", item_id=item_id, audio_ms=ms_in(len(said) // BYTES, RATE_HZ)
         )
 
-    def _answer_sound(self, said: bytearray) -> None:
+    def _answer_sound(self, said: bytes | bytearray, recipe: Recipe, again: ContinueAnswer | None = None) -> None:
         pcm = int16_bytes(floats_of(bytes(said)))
-        self._answers.add(self._floor.epoch, functools.partial(self._repeat_sound, pcm))
+        self._answers.add(self._floor.epoch, functools.partial(self._repeat_sound, pcm, recipe, again))
 
-    def _answer_text(self, said: str, response_id: str | None, aloud: bool) -> None:
-        work = functools.partial(self._repeat_text, said, response_id, aloud)
+    def _answer_text(
+        self, said: str, response_id: str | None, aloud: bool, again: ContinueAnswer | None = None
+    ) -> None:
+        work = functools.partial(self._repeat_text, said, response_id, aloud, again)
         self._answers.add(self._floor.epoch, work)
 
-    async def _repeat_sound(self, pcm: bytes) -> None:
-        answer = self._floor.begin()
+    def _continue(self, request: ContinueAnswer) -> None:
+        match request.recipe.notes:
+            case {"said": str(said), "aloud": bool(aloud)}:
+                self._answer_text(said, request.response_id, aloud, request)
+            case _:
+                self._answer_sound(request.sound, request.recipe, request)
+
+    async def _repeat_sound(self, pcm: bytes, recipe: Recipe, again: ContinueAnswer | None) -> None:
+        answer = self._floor.begin(recipe=recipe, again=again)
         step = samples_in(self._options.chunk_ms, RATE_HZ) * 2
         for at in range(0, len(pcm), step):
             await answer.say(pcm[at : at + step])
         answer.finish()
 
-    async def _repeat_text(self, said: str, response_id: str | None, aloud: bool) -> None:
-        answer = self._floor.begin(response_id)
+    async def _repeat_text(self, said: str, response_id: str | None, aloud: bool, again: ContinueAnswer | None) -> None:
+        recipe = Recipe(notes={"said": said, "aloud": aloud})
+        answer = self._floor.begin(response_id, recipe=recipe, again=again)
         for word in words_of(said):
             if aloud:
                 piece = tone(answer.samples, samples_in(WORD_MS, RATE_HZ), pitch_of(word), RATE_HZ)

@@ -72,6 +72,7 @@ class ScriptedModel:
             transcribes=self.info.transcribes,
             units=self.profile.units if is_native else None,
             answers_by_itself=_answers_by_itself(self.info, request),
+            can_rebuild=self.info.can_rebuild,
         )
         return ScriptedSession(request, emit, script, stage)
 

@@ -79,7 +79,6 @@ CHAT_CARD = ModelInfo(
     takes_text_turns=True,
     takes_response_options=True,
     keeps_audio=True,
-    can_rebuild=True,
 )
 QWEN3_OMNI = Profile(info=CHAT_CARD, script=_answers("This is a chat answer.", "end_turn", "generate", "tool_output"))
 
@@ -124,7 +123,6 @@ MINICPM = Profile(
         ),
         private_keys=_MINICPM_PRIVATE,
         without_opt_in=msgspec.structs.replace(CHAT_CARD, name=_MINICPM_NAME),
-        can_rebuild=True,
     ),
     # The first unit is what the audio encoder needs for one second of features, cut to its grid.
     units=UnitShape(period_ms=1000, first_ms=1030),
@@ -158,7 +156,6 @@ PERSONAPLEX = Profile(
         auto_response=True,
         private_keys=_PERSONAPLEX_PRIVATE,
         fixed_settings=("instructions", "voice"),
-        can_rebuild=True,
     ),
     units=UnitShape(period_ms=80),
     # It speaks, silence included, from the first frame to the end; what cancels it starts it over.
@@ -201,7 +198,6 @@ NEMOTRON = Profile(
         longest_append_samples=1_280,
         fixed_settings=("instructions", "tools"),
         private_keys=("nvc_*",),
-        can_rebuild=True,
     ),
     units=UnitShape(period_ms=80),
     script=_answers("This is an answer in frames.", "end_turn", "tool_output"),

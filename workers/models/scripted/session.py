@@ -12,6 +12,7 @@ from typing import Any
 
 from duplex_es.model import (
     CloseModel,
+    ContinueAnswer,
     Emit,
     EndTurn,
     FeedAudio,
@@ -22,6 +23,7 @@ from duplex_es.model import (
     ModelHeardSpeechEnd,
     ModelHeardTurn,
     OpenModel,
+    Recipe,
     Request,
     ResetInput,
     ToolOutput,
@@ -52,19 +54,23 @@ class Stage:
     transcribes: bool = True
     units: UnitShape | None = None
     answers_by_itself: bool = True
+    can_rebuild: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One step being played.
+    """One step being played, from its action number ``since`` on.
 
     ``response_id`` when it answers a request, ``quiet`` when it must not speak, ``aloud`` unless only text is wanted.
+    ``again``: its answer was begun by another worker.
     """
 
     step: Step
     response_id: str | None = None
     quiet: bool = False
     aloud: bool = True
+    since: int = 0
+    again: ContinueAnswer | None = None
 
 
 class ScriptedSession:
@@ -78,11 +84,13 @@ class ScriptedSession:
         self._speaking = Agenda(self._floor, f"scripted {request.session_id}")
         self._beside: list[Agenda] = []
         self._name = f"scripted {request.session_id}"
+        self._script = script
         self._steps = list(script)
         self._samples = 0
         self._clock_ms = 0
         self._arrived = asyncio.Event()
-        self._play("open")
+        if not request.resumed:
+            self._play("open")
 
     async def perform(self, request: Request) -> None:
         """Carry out one request; never raises for what a caller said."""
@@ -95,6 +103,9 @@ class ScriptedSession:
                 self._floor.adopt(request.epoch)
                 if not self._play("generate", request.response_id, "audio" in request.modalities):
                     self._floor.listen("model_listen", request.response_id)
+            case ContinueAnswer():
+                self._floor.adopt(request.epoch)
+                self._continue(request)
             case ToolOutput():
                 self._floor.adopt(request.epoch)
                 if request.respond:
@@ -185,23 +196,53 @@ class ScriptedSession:
         return self._beside[-1]
 
     async def _perform_step(self, run: Run) -> None:
-        for action in run.step.do:
+        for number, action in enumerate(run.step.do[run.since :], run.since):
             if run.quiet and not LOUD_VERBS.isdisjoint(action):
                 continue
-            await self._act(action, run)
+            if not self._is_catching_up(run) or not LOUD_VERBS.isdisjoint(action):
+                await self._act(action, run, number)
+        answer = self._floor.answer
+        if run.again is not None and answer is not None and answer.falls_short:
+            answer.fail("worker_lost", "the answer went on in a step that is over")
 
-    async def _act(self, action: Mapping[str, Any], run: Run) -> None:
+    def _is_catching_up(self, run: Run) -> bool:
+        """Whether the caller has had what is played now: what was done beside it is not done again."""
+        answer = self._floor.answer
+        return run.again is not None and answer is not None and answer.is_catching_up
+
+    def _continue(self, request: ContinueAnswer) -> None:
+        """Play the step of the recipe once more; the steps that were played before it are used up."""
+        match request.recipe.notes:
+            case {"played": list(played), "step": int(number), "since": int(since), "aloud": bool(aloud)} if (
+                number < len(self._script)
+            ):
+                self._steps = [step for place, step in enumerate(self._script) if place not in played]
+                run = Run(self._script[number], request.response_id, aloud=aloud, since=since, again=request)
+                self._speaking.add(self._floor.epoch, functools.partial(self._perform_step, run))
+            case _:
+                self._floor.report(ModelFailed(epoch=request.epoch, code="worker_lost", message="no such step"))
+
+    def _recipe(self, run: Run, number: int) -> Recipe | None:
+        """How to play this answer again: it begins with action ``number`` of its step."""
+        if not self._stage.can_rebuild:
+            return None
+        left = {id(step) for step in self._steps}
+        played = [place for place, step in enumerate(self._script) if id(step) not in left]
+        place = next(place for place, step in enumerate(self._script) if step is run.step)
+        return Recipe(notes={"played": played, "step": place, "since": number, "aloud": run.aloud})
+
+    async def _act(self, action: Mapping[str, Any], run: Run, number: int) -> None:
         match action:
             case {"audio_ms": int()} if not run.aloud:
-                self._answer(run).write(action.get("text", ""))
+                self._answer(run, number).write(action.get("text", ""))
             case {"audio_ms": int()}:
-                await self._sound(action, self._answer(run))
+                await self._sound(action, self._answer(run, number))
             case {"text": str(text)}:
-                self._answer(run).write(text)
+                self._answer(run, number).write(text)
             case {"speak": True}:
-                self._answer(run)
+                self._answer(run, number)
             case {"finish": True}:
-                self._answer(run).finish()
+                self._answer(run, number).finish()
             case {"listen": str(reason)}:
                 self._floor.listen(reason, run.response_id)
             case {"interrupt": str(reason)}:
@@ -216,15 +257,18 @@ class ScriptedSession:
             case {"wait_ms": wait_ms}:
                 await asyncio.sleep(wait_ms / 1000)
             case {"wait_audio_ms": int(until_ms)}:
-                while self._heard_ms < until_ms:
+                while max(self._heard_ms, self._clock_ms) < until_ms:
                     await self._arrived.wait()
             case _:
                 self._report_hearing(action)
 
-    def _answer(self, run: Run) -> Answer:
-        if self._floor.answer is None and self._units is not None:
+    def _answer(self, run: Run, number: int) -> Answer:
+        if self._floor.answer is not None:
+            return self._floor.answer
+        if self._units is not None:
             self._units.begin()
-        return self._floor.answer or self._floor.begin(run.response_id)
+        again = run.again if number == run.since else None
+        return self._floor.begin(run.response_id, recipe=self._recipe(run, number), again=again)
 
     async def _sound(self, action: Mapping[str, Any], answer: Answer) -> None:
         await self._say(action, answer)
@@ -244,6 +288,10 @@ class ScriptedSession:
             until = len(words) if at + size >= total else -(-(at + size) * len(words) // total)
             pcm = tone(answer.samples, size, action.get("tone_hz", 440), rate_hz)
             paced = self._units is None and action.get("pace", "real") == "real"
+            if answer.is_catching_up:
+                await answer.say(pcm, "".join(words[told:until]), paced=paced)
+                told = max(told, until)
+                continue
             if self._units is not None and not await self._units.next(endless=endless):
                 answer.finish()
                 raise AnswerCut

@@ -20,6 +20,7 @@ def test_the_card_promises_what_the_default_model_can() -> None:
     info = PLUGIN({}).info
     assert (info.input_rate_hz, info.output_rate_hz) == (16_000, 24_000)
     assert info.transcribes and info.takes_text_turns and info.ends_turns and info.auto_response and info.can_rebuild
+    assert not PLUGIN({"chat_url": "http://127.0.0.1:1"}).info.can_rebuild, "a chat server says it another way"
     assert info.capabilities.implementation_level == "model_native_duplex"
     assert info.capabilities.supports_barge_in and info.capabilities.supports_audio_truncate
     assert info.capabilities.chunk_period_ms == 32

@@ -10,13 +10,16 @@ import numpy as np
 import pytest
 
 from duplex_es.model import (
+    ContinueAnswer,
     Generate,
     HistoryItem,
     ModelCalledFunction,
+    ModelFailed,
     ModelFinished,
     ModelProducedAudio,
     ModelSpoke,
     OpenModel,
+    Recipe,
     ReconfigureModel,
     ToolOutput,
 )
@@ -35,6 +38,7 @@ class FakeMind:
 
     parts: list[Part] = field(default_factory=lambda: [Say("One thing. "), Say("Another.")])
     scenes: list[Scene] = field(default_factory=list)
+    plans_ahead: bool = True
 
     async def reply(self, scene: Scene) -> AsyncGenerator[Part, None]:
         self.scenes.append(scene)
@@ -184,3 +188,61 @@ async def test_closing_ends_an_answer_in_the_middle(desk: Desk) -> None:
     desk.floor.close()
     await asyncio.wait_for(desk.speaking.close(), 5)
     assert desk.ear.of(ModelFinished) == []
+
+
+# -- answers that another worker had begun ---------------------------------------------------------------------------
+
+
+async def recipe_of(desk: Desk, turn: int = 0) -> Recipe:
+    """What the answer of that turn left in the log."""
+    await desk.answered(turn)
+    recipe = desk.ear.of(ModelSpoke)[turn].recipe
+    assert recipe is not None
+    return recipe
+
+
+async def test_an_answer_goes_on_from_its_plan_whatever_was_said_since(desk: Desk) -> None:
+    desk.parts.mind.parts = [Say("Let me check. "), Call("get_weather", "{}"), Say("One moment.")]
+    desk.speaking.remember_heard("Slower, please.", None)
+    desk.speaking.answer(0)
+    recipe, call = await recipe_of(desk), desk.ear.of(ModelCalledFunction)[0]
+    known = HistoryItem(item_id="c", role="assistant", text="{}", call_id=call.call_id, name="get_weather")
+    other = Desk(history=(known,))
+    other.parts.mind.parts = [Say("Something else.")]
+    other.speaking.again(ContinueAnswer(epoch=0, turn=0, recipe=recipe, said_samples=240, said_chars=5))
+    assert await other.answered(0) == "Let me check. One moment."
+    assert other.ear.of(ModelCalledFunction) == [call]
+    assert other.ear.of(ModelProducedAudio) == desk.ear.of(ModelProducedAudio)
+    assert other.parts.mind.scenes == []
+    assert other.parts.said == desk.parts.said
+    other.speaking.remember_heard("and?", None)
+    other.speaking.answer(0)
+    await other.answered(1)
+    past = [(line.role, line.call_id) for line in other.parts.mind.scenes[0].past]
+    assert past == [("assistant", call.call_id), ("assistant", None)], "the call is remembered once"
+    await other.speaking.close()
+
+
+async def test_an_output_that_is_being_told_is_not_told_again_when_asked_for(desk: Desk) -> None:
+    desk.speaking.tool_output(ToolOutput(epoch=0, call_id="call_1", output="Sunny."), aloud=True)
+    recipe = await recipe_of(desk)
+    other = Desk()
+    other.speaking.again(ContinueAnswer(epoch=0, turn=0, recipe=recipe))
+    other.speaking.tool_output(ToolOutput(epoch=0, call_id="call_1", output="Sunny."), aloud=True)
+    assert await other.answered(0) == "Sunny."
+    await other.ear.quiet()
+    assert len(other.ear.of(ModelSpoke)) == 1
+    await other.speaking.close()
+
+
+async def test_an_answer_that_becomes_known_bit_by_bit_leaves_no_recipe(desk: Desk) -> None:
+    desk.parts.mind.plans_ahead = False
+    desk.speaking.remember_heard("first", None)
+    desk.speaking.answer(0)
+    assert await desk.answered(0) == "One thing. Another."
+    assert desk.ear.of(ModelSpoke)[0].recipe is None
+
+
+async def test_a_recipe_that_is_no_plan_fails_the_answer(desk: Desk) -> None:
+    desk.speaking.again(ContinueAnswer(epoch=0, turn=0, recipe=Recipe()))
+    assert [failed.code for failed in desk.ear.of(ModelFailed)] == ["worker_lost"]

@@ -68,6 +68,9 @@ async def test_usage_is_counted_and_what_is_no_choice_is_passed_on() -> None:
     usage = {"choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 5}}
     metrics = {"metrics": {"ttft_ms": 3}}
     assert await parts(usage, metrics) == [Used(12, 5), Other(metrics)]
+    details = {"cached_tokens": 8, "audio_tokens": 0}
+    cached = {"choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 5, "prompt_tokens_details": details}}
+    assert await parts(cached) == [Used(12, 5, 8)]
 
 
 async def test_an_answer_that_is_not_streamed_has_the_same_parts() -> None:

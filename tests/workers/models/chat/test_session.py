@@ -86,7 +86,8 @@ SPOKEN = [text_chunk("Hello "), text_chunk("there."), audio_chunk(PCM, metadata(
 
 
 async def test_a_spoken_turn_is_sent_as_a_file_and_answered_in_text_and_sound() -> None:
-    usage = {"choices": [], "usage": {"prompt_tokens": 30, "completion_tokens": 4}}
+    counted = {"prompt_tokens": 30, "completion_tokens": 4, "prompt_tokens_details": {"cached_tokens": 20}}
+    usage = {"choices": [], "usage": counted}
     async with chat_server([*SPOKEN, usage]) as server, Asked.of(server, chat_model="omni") as asked:
         await asked.caller.say(TONE)
         await asked.caller.commit()
@@ -100,7 +101,7 @@ async def test_a_spoken_turn_is_sent_as_a_file_and_answered_in_text_and_sound() 
         assert words_of(answer) == "Hello there."
         assert {s.text for s in answer if isinstance(s, ModelProducedAudio)} == {""}, "its words are written"
         assert {s.rate_hz for s in answer if isinstance(s, ModelProducedAudio)} == {RATE_HZ}
-        assert answer[-1] == ModelFinished(epoch=0, turn=0, input_tokens=30, output_tokens=4)
+        assert answer[-1] == ModelFinished(epoch=0, turn=0, input_tokens=30, output_tokens=4, cached_tokens=20)
 
 
 async def test_the_server_is_asked_once_per_answer_and_told_what_was_said_before() -> None:

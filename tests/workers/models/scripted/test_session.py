@@ -9,6 +9,7 @@ import pytest
 
 from duplex_es.model import (
     CloseModel,
+    ContinueAnswer,
     ModelCalledFunction,
     ModelFailed,
     ModelFinished,
@@ -20,6 +21,7 @@ from duplex_es.model import (
     ModelProducedAudio,
     ModelProducedText,
     ModelSpoke,
+    Recipe,
     Signal,
     ToolOutput,
 )
@@ -191,3 +193,72 @@ async def test_fast_audio_ignores_the_pace(opening: Opening) -> None:
     await caller.commit()
     answer = await caller.ear.answered(0)
     assert sum(isinstance(signal, ModelProducedAudio) for signal in answer) == 30
+
+
+# -- going on where another worker stopped ---------------------------------------------------------------------------
+
+
+async def begun(opening: Opening, steps: Steps) -> Recipe:
+    """The recipe of the answer to a first commit."""
+    caller = await opening(steps)
+    await caller.commit()
+    recipe = (await caller.ear.first(ModelSpoke)).recipe
+    assert recipe is not None
+    return recipe
+
+
+async def test_what_stands_beside_an_answer_is_not_done_again(opening: Opening) -> None:
+    begin: Steps = [{"audio_ms": 320, "text": "One "}, {"heard_speech": 5}, {"wait_ms": 60_000}]
+    steps = [on("end_turn", {"listen": "buffering"}, *begin, {"audio_ms": 160, "text": "two."}, FINISH)]
+    recipe = await begun(opening, steps)
+    caller = await opening(steps)
+    await caller.perform(ContinueAnswer(epoch=0, turn=3, recipe=recipe, said_samples=9_000, said_chars=8))
+    answer = await caller.ear.answered(3)
+    assert words_of(answer) == "One two."
+    assert caller.ear.of(ModelListened) == []
+    assert caller.ear.of(ModelHeardSpeech) == []
+
+
+async def test_a_sound_without_an_end_is_found_again_at_once(opening: Opening) -> None:
+    steps = [on("end_turn", {"audio_ms": 80, "endless": True})]
+    recipe = await begun(opening, steps)
+    caller = await opening(steps)
+    await caller.perform(ContinueAnswer(epoch=0, turn=0, recipe=recipe, said_samples=24_000 * 30))
+    await caller.ear.first(ModelProducedAudio, after=30 * 1_000 // 80)
+    await caller.interrupt()
+
+
+async def test_an_answer_that_another_step_went_on_with_is_given_up(opening: Opening) -> None:
+    steps = [on("end_turn", {"audio_ms": 160}), on("tool_output", {"audio_ms": 160}, FINISH)]
+    recipe = await begun(opening, steps)
+    caller = await opening(steps)
+    await caller.perform(ContinueAnswer(epoch=0, turn=0, recipe=recipe, said_samples=5_000))
+    assert (await caller.ear.first(ModelFailed)).code == "worker_lost"
+
+
+async def test_used_up_steps_stay_used_up_and_an_opening_is_not_played_again(opening: Opening) -> None:
+    steps = [
+        on("open", {"text": "Hello."}, FINISH),
+        on("end_turn", {"text": "one"}, FINISH),
+        on("end_turn", {"text": "two"}, FINISH),
+    ]
+    recipe = await begun(opening, steps[1:])
+    caller = await ModelSuite().opened(PLUGIN({"lead_ms": "none"}), extra_body={"script": steps[1:]}, resumed=True)
+    await caller.perform(ContinueAnswer(epoch=0, turn=0, recipe=recipe))
+    await caller.commit()
+    assert [words_of(await caller.ear.answered(turn)) for turn in (0, 1)] == ["one", "two"]
+    await caller.perform(CloseModel())
+    greeting = await ModelSuite().opened(PLUGIN({"lead_ms": "none"}), extra_body={"script": steps}, resumed=True)
+    await greeting.ear.quiet()
+    assert greeting.ear.signals == []
+    await greeting.perform(CloseModel())
+
+
+@pytest.mark.parametrize("options", [{"can_rebuild": "no"}, {"profile": "qwen3_omni"}])
+async def test_a_model_that_cannot_leaves_no_recipe(options: dict[str, str]) -> None:
+    model = PLUGIN({"lead_ms": "none", **options})
+    caller = await ModelSuite().opened(model)
+    await caller.commit()
+    assert not model.info.can_rebuild
+    assert (await caller.ear.first(ModelSpoke)).recipe is None
+    await caller.perform(CloseModel())

@@ -39,6 +39,11 @@ class Mind:
         self._executor = executor
         self._with_rules = with_rules or chat is None
 
+    @property
+    def plans_ahead(self) -> bool:
+        """Whether an answer is known as a whole before it begins; a chat server's comes bit by bit."""
+        return self._chat is None
+
     async def close(self) -> None:
         """Close what was opened."""
         if self._chat is not None:

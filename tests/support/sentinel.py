@@ -1,0 +1,192 @@
+"""A primary, its replicas and the sentinels that watch them, as real processes on loopback.
+
+    with start_sentinel() as stack:
+        RedisLog.from_url(stack.url)
+        stack.failover()          # as an operator would: the old primary lives on as a replica
+        stack.primary.kill()      # as fate would: the sentinels find out
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import redis
+
+from tests.support.processes import StoreProcess, free_port, store_program
+
+PATIENCE_S = 20.0
+SERVICE = "duplex"
+
+
+def until(asked: Callable[[], object], what: str, patience_s: float = PATIENCE_S) -> None:
+    """Return once ``asked`` is true; a server that does not answer yet is not. Raises: AssertionError in time."""
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            if asked():
+                return
+        except redis.RedisError:
+            pass
+        assert time.monotonic() < deadline, f"still waiting for {what} after {patience_s} s"
+        time.sleep(0.05)
+
+
+class SentinelProcess:
+    """One sentinel that watches ``primary`` under the name ``duplex``."""
+
+    def __init__(self, kind: str, primary: StoreProcess, quorum: int, down_after_ms: int) -> None:
+        self.port = free_port()
+        self.directory = Path(tempfile.mkdtemp(prefix="duplex-es-sentinel-"))
+        settings = self.directory / "sentinel.conf"
+        settings.write_text(
+            f"port {self.port}\nbind 127.0.0.1\ndir {self.directory}\n"
+            f"sentinel monitor {SERVICE} 127.0.0.1 {primary.port} {quorum}\n"
+            f"sentinel down-after-milliseconds {SERVICE} {down_after_ms}\n"
+            f"sentinel failover-timeout {SERVICE} 4000\n"
+            f"sentinel parallel-syncs {SERVICE} 1\n"
+        )
+        with (self.directory / "sentinel.log").open("ab") as output:
+            self._process = subprocess.Popen(
+                [str(store_program(kind)), str(settings), "--sentinel"],
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+
+    def ask(self, *command: object) -> object:
+        """The answer to one command. Raises: redis.RedisError."""
+        with redis.Redis(port=self.port, socket_timeout=2, decode_responses=True) as raw:
+            return raw.execute_command(*command)
+
+    def freeze(self) -> None:
+        """Stop the process where it is."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let a frozen process go on."""
+        self._process.send_signal(signal.SIGCONT)
+
+    def stop(self) -> None:
+        """End the process and remove its directory. Idempotent."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGCONT)
+            self._process.kill()
+            self._process.wait()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+class SentinelStack:
+    """Stores, the first of which starts as the primary, and sentinels. ``url`` is what a log is given."""
+
+    def __init__(self, stores: list[StoreProcess], sentinels: list[SentinelProcess]) -> None:
+        self.stores = stores
+        self.sentinels = sentinels
+
+    @property
+    def url(self) -> str:
+        """``redis+sentinel://`` with every sentinel."""
+        hosts = ",".join(f"127.0.0.1:{sentinel.port}" for sentinel in self.sentinels)
+        return f"redis+sentinel://{hosts}/{SERVICE}/0"
+
+    @property
+    def primary(self) -> StoreProcess:
+        """The store that the first sentinel calls the primary. Raises: redis.RedisError."""
+        _, port = self.sentinels[0].ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", SERVICE)
+        return next(store for store in self.stores if store.port == int(port))
+
+    @property
+    def replicas(self) -> list[StoreProcess]:
+        """All stores but the primary."""
+        primary = self.primary
+        return [store for store in self.stores if store is not primary]
+
+    def raw(self, store: StoreProcess | None = None) -> redis.Redis:
+        """A plain client to ``store``, else to the present primary."""
+        return redis.Redis.from_url((store or self.primary).url)
+
+    def failover(self) -> StoreProcess:
+        """Let a replica take over while the primary lives; returns the new primary once all sentinels name it."""
+        before = self.primary
+        until(lambda: self.sentinels[0].ask("SENTINEL", "FAILOVER", SERVICE) or True, "a failover to be accepted")
+        self.wait_for_other_than(before)
+        return self.primary
+
+    def wait_for_other_than(self, before: StoreProcess) -> None:
+        """Return once every sentinel names a primary that is not ``before``."""
+
+        def moved() -> bool:
+            asked = (one.ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", SERVICE) for one in self.sentinels)
+            return all(int(port) != before.port for _, port in asked)
+
+        until(moved, "another primary")
+
+    def wait_until_well(self) -> None:
+        """Return once every sentinel knows all others and all replicas, and these follow."""
+
+        def well() -> bool:
+            for sentinel in self.sentinels:
+                fields = _pairs(sentinel.ask("SENTINEL", "MASTER", SERVICE))
+                if int(fields["num-slaves"]) < len(self.stores) - 1 or fields["flags"] != "master":
+                    return False
+                if int(fields["num-other-sentinels"]) < len(self.sentinels) - 1:
+                    return False
+            with self.raw() as raw:
+                states = raw.info("replication")
+            return all(
+                states.get(f"slave{n}", {}).get("state") == "online" for n in range(len(self.stores) - 1)
+            )
+
+        until(well, "replicas and sentinels to find each other")
+
+    def stop(self) -> None:
+        """End every process."""
+        for process in (*self.sentinels, *self.stores):
+            process.stop()
+
+
+@contextmanager
+def start_sentinel(
+    kind: str = "redis",
+    *options: str,
+    replicas: int = 1,
+    sentinels: int = 1,
+    down_after_ms: int = 1000,
+    primary_options: tuple[str, ...] = (),
+) -> Iterator[SentinelStack]:
+    """A primary with ``replicas``, watched by ``sentinels`` (a majority of which decides), all well at the start.
+
+    ``options`` are given to every store, ``primary_options`` to the first one only. Raises: StoreUnavailable.
+    """
+    store_program(kind)
+    stores = [StoreProcess(kind, "--repl-diskless-sync-delay", "0", *options, *primary_options)]
+    watching: list[SentinelProcess] = []
+    try:
+        stores[0].start()
+        for _ in range(replicas):
+            stores.append(
+                StoreProcess(
+                    kind, "--repl-diskless-sync-delay", "0", "--replicaof", "127.0.0.1", str(stores[0].port), *options
+                )
+            )
+            stores[-1].start()
+        quorum = sentinels // 2 + 1
+        watching = [SentinelProcess(kind, stores[0], quorum, down_after_ms) for _ in range(sentinels)]
+        stack = SentinelStack(stores, watching)
+        stack.wait_until_well()
+        yield stack
+    finally:
+        SentinelStack(stores, watching).stop()
+
+
+def _pairs(reply: object) -> dict[str, str]:
+    if isinstance(reply, dict):
+        return reply
+    assert isinstance(reply, list)
+    return dict(zip(reply[::2], reply[1::2], strict=True))

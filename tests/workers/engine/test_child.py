@@ -1,0 +1,98 @@
+"""The loop in the engine's process, driven over a socket from this one."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.toy_engine import ToyEngine, frame
+from workers.engine.child import EngineLoop, make_engine
+from workers.engine.wire import Message, Unpacker, pack
+
+pytestmark = pytest.mark.unit
+
+
+class Owner:
+    """The other end of an engine's socket."""
+
+    def __init__(self, link: socket.socket) -> None:
+        self._link = link
+        self._unpacker = Unpacker()
+        self._told: list[tuple[Message, bytes]] = []
+
+    def do(self, do: str, blob: bytes = b"", **more: object) -> None:
+        self._link.sendall(pack({"do": do, **more}, blob))
+
+    def told(self, kind: str) -> tuple[Message, bytes]:
+        """The next message of this kind; those before it are left out."""
+        while True:
+            while self._told:
+                message, blob = self._told.pop(0)
+                if message["is"] == kind:
+                    return message, blob
+            self._told += self._unpacker.feed(self._link.recv(65_536))
+
+
+@pytest.fixture
+def owner() -> Iterator[Owner]:
+    ours, theirs = socket.socketpair()
+    ours.settimeout(10)
+    loop = threading.Thread(target=EngineLoop(ToyEngine({"slots": "2"}), theirs).run)
+    loop.start()
+    yield Owner(ours)
+    ours.close()
+    loop.join(10)
+    assert not loop.is_alive(), "a closed link ends the loop"
+    theirs.close()
+
+
+def test_it_says_first_what_it_is(owner: Owner) -> None:
+    message, _ = owner.told("loaded")
+    assert message["facts"]["name"] == "toy"
+
+
+def test_sessions_that_have_a_frame_step_together_and_the_others_stand_still(owner: Owner) -> None:
+    for name in "ab":
+        owner.do("open", session=name, opening={})
+        owner.told("ready")
+    owner.do("feed", frame(2), session="b")
+    message, blob = owner.told("tick")
+    assert [row[:3] for row in message["rows"]] == [["b", "2 ", True]]
+    assert len(blob) == sum(row[3] + row[4] for row in message["rows"])
+    assert message["work_ms"] >= 0 and not message["late"]
+
+
+def test_sound_that_comes_before_the_slot_is_prepared_is_not_lost(owner: Owner) -> None:
+    owner.do("open", frame(0)[:80], session="a", opening={})  # forty remembered frames to replay
+    owner.do("feed", frame(4), session="a")
+    message, _ = owner.told("tick")
+    assert message["rows"][0][:2] == ["a", "4 "]
+
+
+def test_what_is_dropped_is_counted(owner: Owner) -> None:
+    owner.do("open", session="a", opening={})
+    owner.told("ready")
+    owner.do("feed", frame(1) * 20, session="a")
+    message, _ = owner.told("dropped")
+    assert message == {"is": "dropped", "session": "a", "frames": 8}
+
+
+def test_an_opening_that_is_closed_before_it_is_ready_leaves_a_free_slot(owner: Owner) -> None:
+    for name in "abc":
+        owner.do("open", session=name, opening={})
+        owner.do("close", session=name)
+    owner.do("open", session="d", opening={})
+    ready = ""
+    while ready != "d":  # some of the others may have been prepared before they were closed
+        ready = owner.told("ready")[0]["session"]
+
+
+def test_stop_ends_the_loop(owner: Owner) -> None:
+    owner.do("stop")
+
+
+def test_a_factory_is_found_by_its_path() -> None:
+    assert isinstance(make_engine("tests.support.toy_engine:ToyEngine", {}), ToyEngine)

@@ -1,0 +1,140 @@
+"""A real engine process: opened, fed, stepped, sick, dead; in whatever interpreter."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+import numpy as np
+import pytest
+
+from tests.support.toy_engine import CRASHING, DEADLY, SICK, frame
+from workers.engine.contract import Stepped
+from workers.engine.process import EngineEvent, EngineLost, EngineProcess, Failed, Ready, Refused
+
+pytestmark = pytest.mark.unit
+
+TOY = "tests.support.toy_engine:ToyEngine"
+PATIENCE_S = 20.0
+
+
+class Ear:
+    """Collects what one session hears."""
+
+    def __init__(self) -> None:
+        self.heard: list[EngineEvent] = []
+        self._news = asyncio.Event()
+
+    def __call__(self, event: EngineEvent) -> None:
+        self.heard.append(event)
+        self._news.set()
+
+    async def until(self, holds: Callable[[list[EngineEvent]], bool]) -> list[EngineEvent]:
+        async with asyncio.timeout(PATIENCE_S):
+            while not holds(self.heard):
+                self._news.clear()
+                await self._news.wait()
+        return self.heard
+
+    async def stepped(self, count: int) -> list[Stepped]:
+        await self.until(lambda heard: sum(isinstance(event, Stepped) for event in heard) >= count)
+        return [event for event in self.heard if isinstance(event, Stepped)]
+
+
+@pytest.fixture
+async def toy() -> AsyncIterator[EngineProcess]:
+    process = EngineProcess(TOY, {"slots": "2"})
+    facts = await process.start(timeout_s=PATIENCE_S)
+    assert (facts.name, facts.slots, facts.samples_in) == ("toy", 2, 320)
+    yield process
+    await process.stop()
+
+
+def sums(stepped: list[Stepped]) -> list[int]:
+    return [int(np.frombuffer(each.pcm, np.int16)[0]) for each in stepped]
+
+
+async def test_a_session_is_opened_fed_and_stepped_in_order(toy: EngineProcess) -> None:
+    ear = Ear()
+    toy.open("a", {}, ear)
+    toy.feed("a", frame(1) + frame(2))
+    toy.feed("a", frame(3))
+    stepped = await ear.stepped(3)
+    assert ear.heard[0] == Ready()
+    assert sums(stepped) == [1, 3, 6]
+    assert "".join(each.text for each in stepped) == "1 2 3 "
+    assert toy.timing.ticks >= 2
+
+
+async def test_what_a_session_remembers_lets_another_slot_go_on_where_it_stood(toy: EngineProcess) -> None:
+    first, second = Ear(), Ear()
+    toy.open("a", {}, first)
+    toy.feed("a", frame(5) + frame(6))
+    memory = b"".join(each.memory for each in await first.stepped(2))
+    toy.open("b", {}, second, memory)
+    toy.feed("b", frame(1))
+    assert sums(await second.stepped(1)) == [12]
+
+
+async def test_refusals_name_their_reason_and_touch_nobody_else(toy: EngineProcess) -> None:
+    ears = [Ear() for _ in range(4)]
+    toy.open("a", {}, ears[0])
+    toy.open("x", {"voice": "unknown"}, ears[1])
+    toy.open("b", {}, ears[2])
+    toy.open("c", {}, ears[3])
+    await ears[1].until(bool)
+    await ears[3].until(bool)
+    assert ears[1].heard == [Refused("invalid_duplex_runtime_config", "no such voice", "session.voice")]
+    assert ears[3].heard == [Refused("resource_exhausted", "every slot is taken", None)]
+    toy.close("b")
+    again = Ear()
+    toy.open("c", {}, again)
+    assert (await again.until(bool))[0] == Ready()
+
+
+async def test_a_sick_session_ends_alone(toy: EngineProcess) -> None:
+    sick, well = Ear(), Ear()
+    toy.open("sick", {}, sick)
+    toy.open("well", {}, well)
+    await sick.until(bool)
+    await well.until(bool)
+    for _ in range(2):
+        toy.feed("well", frame(1))
+    toy.feed("sick", frame(round(SICK * 1000)))
+    assert sums(await well.stepped(2)) == [1, 2]
+    last = (await sick.until(lambda heard: isinstance(heard[-1], Failed)))[-1]
+    assert isinstance(last, Failed) and "told to fail" in last.message
+
+
+@pytest.mark.parametrize(("value", "status"), [(DEADLY, "70"), (CRASHING, "3")])
+async def test_when_the_process_dies_everybody_hears_it_and_it_can_be_started_again(
+    toy: EngineProcess, value: float, status: str
+) -> None:
+    ears = [Ear(), Ear()]
+    for name, ear in zip("ab", ears, strict=True):
+        toy.open(name, {}, ear)
+        await ear.until(bool)
+    toy.feed("a", frame(round(value * 1000)))
+    for ear in ears:
+        last = (await ear.until(lambda heard: isinstance(heard[-1], Failed)))[-1]
+        assert isinstance(last, Failed) and last.message.endswith(f"status {status}")
+    assert not toy.is_alive
+    with pytest.raises(EngineLost):
+        toy.open("a", {}, ears[0])
+    await toy.start(timeout_s=PATIENCE_S)
+    again = Ear()
+    toy.open("a", {}, again)
+    assert (await again.until(bool))[0] == Ready()
+
+
+async def test_an_engine_that_cannot_load_says_so_at_the_start() -> None:
+    process = EngineProcess(TOY, {"broken": "yes"})
+    with pytest.raises(EngineLost, match="ended with status 1"):
+        await process.start(timeout_s=PATIENCE_S)
+    await process.stop()
+
+
+async def test_an_interpreter_that_is_not_there_is_a_clear_error() -> None:
+    process = EngineProcess(TOY, {}, python="/nowhere/python")
+    with pytest.raises(EngineLost, match="/nowhere/python cannot be started"):
+        await process.start(timeout_s=PATIENCE_S)

@@ -1,0 +1,239 @@
+"""The engine's process: one loop that ticks on time and does everything else in between.
+
+No threads: whatever ran beside a step would take its time. Started by ``process`` with a socket for messages; what is
+printed goes to the worker's log.
+
+Asked (``do``): ``open`` with session, opening and its memory beside; ``feed`` with session and float32 beside;
+``clear`` and ``close`` with session; ``stop``. Told (``is``): ``loaded`` with facts; ``ready``, ``refused``,
+``failed``, ``dropped`` with session; ``tick`` with a row for each session that stepped: session, text, speaks, bytes
+of memory, bytes of sound, and both beside.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import select
+import socket
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .contract import EngineDead, EngineFull, EngineRefused, Floats, FrameEngine, Stepped
+from .ticker import Ticker
+from .wire import Message, Unpacker, pack
+
+READ_BYTES = 1 << 20
+LONGEST_WAIT_S = 0.5
+DEAD = 70
+"""The exit status of a process whose device is beyond repair."""
+
+
+@dataclass(slots=True)
+class _Opening:
+    session: str
+    work: Iterator[None]
+
+
+class EngineLoop:
+    """Runs ``engine`` for whoever holds the other end of ``link``, until ``stop`` or a closed link. Run it once."""
+
+    def __init__(self, engine: FrameEngine, link: socket.socket) -> None:
+        self._engine = engine
+        self._link = link
+        self._unpacker = Unpacker()
+        self._outbox = bytearray()
+        self._slots: dict[str, int] = {}
+        self._free = list(range(engine.facts.slots - 1, -1, -1))
+        self._openings: deque[_Opening] = deque()
+        self._early: dict[str, bytearray] = {}
+        period_s = engine.facts.frame_ms / 1000
+        self._ticker = Ticker(frame_samples=engine.facts.samples_in, period_s=period_s, start_s=time.monotonic())
+        self._tick_s = period_s / 4
+        self._chunk_s = period_s / 4
+        self._is_stopping = False
+
+    def run(self) -> None:
+        """Serve until told to stop. Raises: EngineDead."""
+        self._link.setblocking(False)
+        self._tell({"is": "loaded", "facts": self._engine.facts.plain()})
+        while not self._is_stopping:
+            now_s = time.monotonic()
+            if now_s >= self._ticker.deadline_s:
+                due_s = self._ticker.deadline_s
+                self._step(self._ticker.take_due(now_s), due_s)
+                continue
+            behind = self._ticker.take_behind(now_s, takes_s=self._tick_s)
+            if behind:
+                self._step(behind, now_s)
+            elif self._openings and now_s + self._chunk_s < self._ticker.deadline_s:
+                self._prepare()
+            self._exchange(wait=not behind and not self._openings)
+
+    # -- messages --------------------------------------------------------------------------------------------------
+
+    def _exchange(self, *, wait: bool) -> None:
+        """Read and write what can be; with ``wait``, until there is something to do or the next deadline."""
+        patience_s = max(0.0, min(self._ticker.deadline_s - time.monotonic(), LONGEST_WAIT_S)) if wait else 0.0
+        readable, writable, _ = select.select([self._link], [self._link] if self._outbox else [], [], patience_s)
+        if writable:
+            self._flush()
+        if readable:
+            try:
+                data = self._link.recv(READ_BYTES)
+            except (BlockingIOError, InterruptedError):
+                return
+            except ConnectionError:
+                data = b""
+            if not data:
+                self._is_stopping = True
+            for message, blob in self._unpacker.feed(data):
+                self._do(message, blob)
+
+    def _flush(self) -> None:
+        try:
+            sent = self._link.send(self._outbox)
+        except (BlockingIOError, InterruptedError):
+            return
+        except ConnectionError:
+            self._is_stopping = True
+            return
+        del self._outbox[:sent]
+
+    def _tell(self, message: Message, blob: bytes = b"") -> None:
+        self._outbox += pack(message, blob)
+        self._flush()
+
+    def _do(self, message: Message, blob: bytes) -> None:
+        session = str(message.get("session", ""))
+        match message["do"]:
+            case "open":
+                self._open(session, message["opening"], blob)
+            case "feed" if session in self._early:
+                self._early[session] += blob
+            case "feed":
+                if dropped := self._ticker.feed(session, blob):
+                    self._tell({"is": "dropped", "session": session, "frames": dropped})
+            case "clear":
+                self._ticker.clear(session)
+                if session in self._early:
+                    self._early[session].clear()
+            case "close":
+                self._close(session)
+            case "stop":
+                self._is_stopping = True
+
+    # -- sessions --------------------------------------------------------------------------------------------------
+
+    def _open(self, session: str, opening: Mapping[str, Any], memory: bytes) -> None:
+        if session in self._slots:
+            self._close(session)
+        if not self._free:
+            return self._refuse(session, EngineFull("every slot is taken"))
+        slot = self._free.pop()
+        self._slots[session] = slot
+        try:
+            work = self._engine.open(slot, opening, memory)
+        except (EngineRefused, EngineFull) as refusal:
+            return self._refuse(session, refusal)
+        self._early[session] = bytearray()
+        self._openings.append(_Opening(session, work))
+
+    def _prepare(self) -> None:
+        """One piece of the oldest opening's work."""
+        opening = self._openings[0]
+        began_s = time.monotonic()
+        try:
+            next(opening.work)
+        except StopIteration:
+            self._openings.popleft()
+            self._ticker.add(opening.session)
+            self._tell({"is": "ready", "session": opening.session})
+            early = bytes(self._early.pop(opening.session))
+            if dropped := self._ticker.feed(opening.session, early):
+                self._tell({"is": "dropped", "session": opening.session, "frames": dropped})
+        except (EngineRefused, EngineFull) as refusal:
+            self._openings.popleft()
+            self._refuse(opening.session, refusal)
+        self._chunk_s = max(time.monotonic() - began_s, self._chunk_s * 0.9)
+
+    def _refuse(self, session: str, refusal: EngineRefused | EngineFull) -> None:
+        code, param = "resource_exhausted", None
+        if isinstance(refusal, EngineRefused):
+            code, param = refusal.code, refusal.param
+        self._close(session)
+        self._tell({"is": "refused", "session": session, "code": code, "message": str(refusal), "param": param})
+
+    def _close(self, session: str) -> None:
+        slot = self._slots.pop(session, None)
+        if slot is None:
+            return
+        self._openings = deque(opening for opening in self._openings if opening.session != session)
+        self._early.pop(session, None)
+        self._ticker.remove(session)
+        self._engine.close(slot)
+        self._free.append(slot)
+
+    # -- the step --------------------------------------------------------------------------------------------------
+
+    def _step(self, batch: list[tuple[str, Floats]], due_s: float) -> None:
+        if not batch:
+            return
+        began_s = time.monotonic()
+        stepped = self._stepped(batch)
+        rows, sounds = [], []
+        for session, result in stepped:
+            rows.append([session, result.text, result.speaks, len(result.memory), len(result.pcm)])
+            sounds += [result.memory, result.pcm]
+        done_s = time.monotonic()
+        self._tick_s = max(done_s - began_s, self._tick_s * 0.9)
+        is_late = self._ticker.done(due_s, done_s)
+        timing = {"work_ms": (done_s - began_s) * 1000, "after_ms": (done_s - due_s) * 1000, "late": is_late}
+        self._tell({"is": "tick", "rows": rows, **timing}, b"".join(sounds))
+
+    def _stepped(self, batch: list[tuple[str, Floats]]) -> list[tuple[str, Stepped]]:
+        """The results of a batch. What cannot be stepped together is stepped one by one: the sick one ends alone."""
+        try:
+            slots = [self._slots[session] for session, _ in batch]
+            results = self._engine.step(slots, np.stack([frame for _, frame in batch]))
+            return [(session, result) for (session, _), result in zip(batch, results, strict=True)]
+        except EngineDead:
+            raise
+        except Exception as error:
+            if len(batch) > 1:
+                return [done for one in batch for done in self._stepped([one])]
+            session = batch[0][0]
+            print(f"session={session} cannot be stepped: {type(error).__name__}: {error}", file=sys.stderr)
+            self._close(session)
+            self._tell({"is": "failed", "session": session, "message": f"{type(error).__name__}: {error}"})
+            return []
+
+
+def make_engine(factory: str, options: Mapping[str, str]) -> FrameEngine:
+    """The engine that ``package.module:attribute`` makes of ``options``, not loaded yet. Raises: as the import does."""
+    module, _, attribute = factory.partition(":")
+    engine: FrameEngine = getattr(importlib.import_module(module), attribute)(options)
+    return engine
+
+
+def main(arguments: list[str]) -> int:
+    """Arguments: the socket's descriptor, the engine's factory, its options as JSON; the exit status, 0 or ``DEAD``."""
+    descriptor, factory, options = arguments
+    with socket.socket(fileno=int(descriptor)) as link:
+        engine = make_engine(factory, json.loads(options))
+        engine.load()
+        try:
+            EngineLoop(engine, link).run()
+        except EngineDead as error:
+            print(f"the engine is dead: {error}", file=sys.stderr)
+            return DEAD
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

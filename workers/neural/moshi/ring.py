@@ -1,0 +1,131 @@
+"""Keys and values of one attention layer: a ring of columns for each slot, at the slot's own position."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+INT8_MOST = 127.0
+# Keeps the scale of a row of zeros above zero, so that dividing by it stays finite.
+INT8_LEAST = 1e-4
+
+
+class KvRing:
+    """``keys`` and ``values`` are (slots, heads, columns, head size); position ``p`` lies in column ``p % columns``.
+
+    With ``store`` int8 each head's row has a scale of its own, (slots, heads, columns). What is read back is the same
+    whether it was written frame by frame or in one piece.
+    """
+
+    def __init__(
+        self,
+        slots: int,
+        heads: int,
+        columns: int,
+        head_size: int,
+        *,
+        window: int | None = None,
+        store: torch.dtype,
+        compute: torch.dtype,
+        device: torch.device,
+    ) -> None:
+        self.columns, self.window = columns, window or columns
+        self.compute = compute
+        shape = (2, slots, heads, columns)
+        self._rows = torch.zeros(*shape, head_size, dtype=store, device=device)
+        self._scales = torch.zeros(shape, dtype=torch.float16, device=device) if store == torch.int8 else None
+
+    @property
+    def keys(self) -> Tensor:
+        """All keys as they are stored."""
+        return self._rows[0]
+
+    @property
+    def values(self) -> Tensor:
+        """All values as they are stored."""
+        return self._rows[1]
+
+    @property
+    def scales(self) -> Tensor | None:
+        """(2, slots, heads, columns), of keys and of values; ``None`` unless int8."""
+        return self._scales
+
+    @property
+    def bytes_per_slot(self) -> int:
+        """What one slot takes."""
+        tensors = [self._rows] if self._scales is None else [self._rows, self._scales]
+        return sum(one[:, 0].numel() * one.element_size() for one in tensors)
+
+    def fill_with_noise(self) -> None:
+        """Random contents, for measuring: zeros run faster than data."""
+        if self._scales is None:
+            self._rows.normal_()
+        else:
+            self._rows.random_(-127, 128)
+            self._scales.fill_(3.3 / INT8_MOST)
+
+    def write(self, key: Tensor, value: Tensor, position: Tensor) -> tuple[Tensor, Tensor]:
+        """Store ``key`` and ``value`` (slots, heads, new, head size) at ``position`` (slots, new); all rows, readable.
+
+        A slot that does not run is written, too, where its next frame will be written over it: nobody looks there.
+        """
+        column = (position % self.columns)[:, None, :]
+        for part, rows in enumerate((key, value)):
+            stored, scale = self._packed(rows)
+            self._rows[part].scatter_(2, column[..., None].expand_as(stored), stored)
+            if self._scales is not None and scale is not None:
+                self._scales[part].scatter_(2, column.expand_as(scale), scale)
+        return self._unpacked(self._rows[0], 0, slice(None)), self._unpacked(self._rows[1], 1, slice(None))
+
+    def extend(self, slot: int, key: Tensor, value: Tensor, first: int) -> tuple[Tensor, Tensor]:
+        """Store a piece (heads, new, head size) of one slot from position ``first`` on.
+
+        The answer is all that the piece may look at, (heads, seen + new, head size): what was there, oldest column
+        first, then the piece. ``new`` is at most ``columns``.
+        """
+        seen = min(first, self.columns)
+        new = key.shape[1]
+        at = torch.arange(first, first + new, device=key.device) % self.columns
+        found = []
+        for part, rows in enumerate((key, value)):
+            before = self._unpacked(self._rows[part, slot, :, :seen], part, (slot, slice(None), slice(0, seen)))
+            stored, scale = self._packed(rows)
+            piece = stored if scale is None else stored.to(self.compute) * scale[..., None].to(self.compute)
+            found.append(torch.cat([before, piece.to(self.compute)], 1))
+            self._rows[part, slot].index_copy_(1, at, stored)
+            if self._scales is not None and scale is not None:
+                self._scales[part, slot].index_copy_(1, at, scale)
+        return found[0], found[1]
+
+    def seen_by_step(self, position: Tensor) -> Tensor:
+        """Which columns a query at ``position`` (slots, new) sees after ``write``: (slots, 1, new, columns)."""
+        newest = position[:, -1:]
+        column = torch.arange(self.columns, device=position.device)[None]
+        held = newest - (newest - column) % self.columns
+        return self._visible(held[:, None], position[:, :, None])[:, None]
+
+    def seen_by_piece(self, first: int, new: int) -> Tensor:
+        """The same for what ``extend`` answers: (new, seen + new)."""
+        device = self._rows.device
+        seen = min(first, self.columns)
+        column = torch.arange(seen, device=device)
+        asking = torch.arange(first, first + new, device=device)
+        held = torch.cat([first - 1 - (first - 1 - column) % self.columns, asking])
+        return self._visible(held[None], asking[:, None])
+
+    def _visible(self, held: Tensor, asking: Tensor) -> Tensor:
+        return (held >= 0) & (held <= asking) & (held > asking - self.window)
+
+    def _packed(self, rows: Tensor) -> tuple[Tensor, Tensor | None]:
+        if self._scales is None:
+            return rows.to(self._rows.dtype), None
+        rows = rows.float()
+        scale = ((rows.abs().amax(-1) + INT8_LEAST) / INT8_MOST).to(torch.float16)
+        whole = torch.floor(rows / scale[..., None].float() + 0.5).clamp(-INT8_MOST, INT8_MOST)
+        return whole.to(torch.int8), scale
+
+    def _unpacked(self, rows: Tensor, part: int, where: slice | tuple[int | slice, ...]) -> Tensor:
+        rows = rows.to(self.compute)
+        if self._scales is None:
+            return rows
+        return rows * self._scales[part][where][..., None].to(self.compute)

@@ -1,0 +1,90 @@
+"""What the engine can be told, and what a worker must know of it before it is loaded. Needs no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+NAME = "nvidia/personaplex-7b-v1"
+WINDOW_FRAMES = 3000
+RECORD_BYTES = 38
+MEMORY_WINDOWS = 2
+"""How many windows are remembered: what lies in the window was itself shaped by what lay before it."""
+
+_NUMBERS = ("window_frames", "chunk_frames", "seed", "threads")
+_CHOICES = {
+    "shape": ("personaplex", "tiny"),
+    "dtype": ("auto", "bf16", "fp32"),
+    "kv": ("auto", "bf16", "int8"),
+    "path": ("auto", "plain", "fused"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """``weights`` is the folder of the published files, or ``random``: noise of the same size.
+
+    ``shape`` (random weights only) is ``personaplex`` or ``tiny``. ``slots`` is a number, or ``auto``: as many as fit.
+    ``window_frames`` shortens the window of 3000 frames; ``kv`` is how keys and values are kept (``auto``: in the
+    model's own numbers); ``path`` is which kernels are used. ``chunk_frames`` is how much known context goes in
+    between two beats. ``seed`` changes all dice. ``threads`` is torch's on a processor; 0 leaves it to torch.
+    """
+
+    weights: str = ""
+    shape: str = "personaplex"
+    slots: str = "auto"
+    window_frames: int | None = None
+    device: str = "auto"
+    dtype: str = "auto"
+    kv: str = "auto"
+    path: str = "auto"
+    greedy: bool = False
+    seed: int = 0
+    chunk_frames: int = 512
+    threads: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.weights:
+            raise ValueError(_says("weights", "is missing", "name the folder of the published files, or random"))
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise ValueError(_says(name, f"is {getattr(self, name)!r}", f"it is one of {', '.join(choices)}"))
+        if self.slots != "auto" and not (self.slots.isdecimal() and int(self.slots) > 0):
+            raise ValueError(_says("slots", f"is {self.slots!r}", "it is auto or a number from 1"))
+        for name, least in (("window_frames", 2), ("chunk_frames", 1), ("threads", 0)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise ValueError(_says(name, f"is {value}", f"it is a number from {least}"))
+        if self.shape != "personaplex" and self.weights != "random":
+            raise ValueError(_says("shape", f"is {self.shape}", "the published weights have a shape of their own"))
+
+    @property
+    def memory_bytes(self) -> int:
+        """How much of a session's memory is worth keeping."""
+        window = self.window_frames or (WINDOW_FRAMES if self.shape == "personaplex" else 24)
+        return MEMORY_WINDOWS * window * RECORD_BYTES
+
+
+def read_engine_options(options: Mapping[str, str]) -> EngineOptions:
+    """The options from their texts. Raises: ValueError naming the option and what it may be."""
+    known = {field.name for field in fields(EngineOptions)}
+    unknown = sorted(set(options) - known)
+    if unknown:
+        raise ValueError(_says(unknown[0], "is unknown", f"there are {', '.join(sorted(known))}"))
+    found: dict[str, object] = dict(options)
+    for name in _NUMBERS:
+        if name in options:
+            try:
+                found[name] = int(options[name])
+            except ValueError:
+                raise ValueError(_says(name, f"is {options[name]!r}", "it is a number")) from None
+    if "greedy" in options:
+        word = options["greedy"].strip().lower()
+        if word not in {"yes", "no", "true", "false", "1", "0"}:
+            raise ValueError(_says("greedy", f"is {word!r}", "it is yes or no"))
+        found["greedy"] = word in {"yes", "true", "1"}
+    return EngineOptions(**found)  # type: ignore[arg-type]
+
+
+def _says(name: str, fault: str, advice: str) -> str:
+    return f"model {NAME}: option {name} {fault}; {advice}"
