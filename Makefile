@@ -18,6 +18,8 @@ TOTAL ?= 500
 SEED ?= 1
 ROW ?=
 CLIENTS ?= .clients
+NEURAL ?= .neural
+SCHEDULES ?= 20000
 
 .PHONY: help
 help: ## list the targets
@@ -87,6 +89,20 @@ chaos-long: $(STAMP) ## TOTAL rounds in random order, drawn from SEED; when stop
 .PHONY: chaos-short
 chaos-short: $(STAMP) ## one round of each quick row, Sentinel and Cluster among them; under four minutes
 	$(BIN)/python -m tests.chaos.run --rounds 1 --seed $(SEED) --short --results out/chaos/short.jsonl
+
+.PHONY: simulation
+simulation: $(STAMP) ## SCHEDULES interleavings of processes and faults on a virtual clock, from SEED on
+	$(BIN)/python -m tests.simulation.run --schedules $(SCHEDULES) --seed $(SEED)
+
+.PHONY: packaging
+packaging: $(STAMP) ## the client alone in a clean environment: what it brings, and how fast it imports
+	$(PYTEST) -m packaging
+
+.PHONY: neural
+neural: $(STAMP) ## the torch engines on tiny random weights, in an environment of their own (NEURAL)
+	test -x $(NEURAL)/bin/python || $(PYTHON) -m venv $(NEURAL)
+	$(NEURAL)/bin/python -m pip --disable-pip-version-check install --quiet -r deploy/requirements/neural-test.txt
+	$(NEURAL)/bin/python -m pytest tests/workers/neural
 
 .PHONY: soak
 soak: $(STAMP) ## 50,000 whole sessions of random commands, signals and faults, and other long property tests

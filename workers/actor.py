@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from duplex_es.log.api import START, Claim, Entry, EntryId, Follower, Head, Record, SessionLog
 from duplex_es.log.errors import Fenced, LogError, LogUnavailable, SessionUnknown, TailLost
-from duplex_es.model import Model, Signal
+from duplex_es.model import Model, ModelRemembered, Signal
 from duplex_es.protocol import AppendAudio, SocketAttached, SocketDetached
 from duplex_es.protocol.records import OpenSession, RecordUnreadable, RefuseCommand, unpack_input
 from duplex_es.session.effects import Effect, RestartModel
@@ -131,7 +131,7 @@ class Actor:
             for handle in (*self._timers.values(), self._alarm):
                 if handle is not None:
                     handle.cancel()
-            await self._performer.close_model()
+            await self._performer.close_model(goes_on=True)  # Of a session that has ended it is closed already.
 
     async def _give_back(self, error: WrittenByAnotherBuild) -> None:
         """Let a worker that can read the session have it; the first in the queue may well be this one again."""
@@ -281,7 +281,10 @@ class Actor:
         first_seq = self._journal.seq + 1
         records: list[Record] = []
         acts: list[Act] = []
-        for _ in range(min(BATCH, len(self._inbox))):
+        left, said = min(BATCH, len(self._inbox)), None
+        # What a model remembers is kept with what it says of it next: both are saved, or neither is.
+        while self._inbox and (left > 0 or isinstance(said, ModelRemembered)):
+            left -= 1
             said, entry_id = self._inbox.popleft()
             records += await self._decide(said, entry_id, acts)
             if isinstance(said, OpenAs):
@@ -346,7 +349,7 @@ class Actor:
 
     async def _hand_over(self) -> None:
         await self._log.checkpoint(self.claim, self._journal.checkpoint())
-        await self._performer.close_model()
+        await self._performer.close_model(goes_on=True)
         await self._log.release(self.claim)
 
     def _arm_timers(self) -> None:

@@ -143,13 +143,16 @@ class Performer:
         answer = OpeningAnswer(error=refusal) if refusal else OpeningAnswer(session=session_object(session))
         await self._log.checkpoint(self._claim, journal.checkpoint(), opening=pack_opening(answer))
 
-    async def close_model(self) -> None:
-        """Free the model. Idempotent; a model that fails at it is logged and left alone."""
+    async def close_model(self, *, goes_on: bool = False) -> None:
+        """Free the model; ``goes_on``: another worker takes the session up. Idempotent.
+
+        A model that fails at it is logged and left alone.
+        """
         mind, self._mind = self._mind, None
         if mind is None:
             return
         try:
-            await mind.perform(CloseModel())
+            await mind.perform(CloseModel(goes_on=goes_on))
         except Exception:
             _log.exception("session=%s the model failed to close", self._claim.ref.session_id)
 

@@ -155,6 +155,13 @@ class Appender:
             if self._is_remembered(writer):
                 self._want(writer)
 
+    def suspect(self) -> None:
+        """Something happened to the store: look whether it still has what is remembered, unless that is about to be
+        found out anyway.
+        """
+        if not self._busy and not self._held:
+            self.doubt()
+
     async def close(self) -> None:
         """Stop, close the connection, and fail whatever still waits."""
         task, self._task = self._task, None

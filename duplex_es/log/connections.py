@@ -102,10 +102,18 @@ def pack(commands: Sequence[Command]) -> bytes:
 class Link:
     """One connection that reconnects on demand. Only its owner's task may use it.
 
-    ``epoch`` goes up with every new connection: what was learnt under an older one may be out of date.
+    ``epoch`` goes up with every new connection: what was learnt under an older one may be out of date. ``renewed`` is
+    called for each but the first.
     """
 
-    def __init__(self, connect: ConnectionFactory, purpose: str, settings: LogSettings) -> None:
+    def __init__(
+        self,
+        connect: ConnectionFactory,
+        purpose: str,
+        settings: LogSettings,
+        renewed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._renewed = renewed
         self._connect = connect
         self._purpose = purpose
         self._settings = settings
@@ -136,6 +144,8 @@ class Link:
                 raise
             self._connection = connection
             self.epoch += 1
+            if self.epoch > 1:
+                self._renewed()
         return self._connection
 
     def doubt(self) -> None:

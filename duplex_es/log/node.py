@@ -30,13 +30,20 @@ class StoreNode:
     ) -> None:
         self.publish = "SPUBLISH" if by_slot else "PUBLISH"
         self.scripts = Scripts()
-        self.calls = Lane(Link(connect, "call", settings), settings, by_slot=by_slot, trouble=trouble)
-        self.reads = Lane(Link(connect, "read", settings), settings, by_slot=by_slot, trouble=trouble)
+        call, read = (Link(connect, purpose, settings, self._renewed) for purpose in ("call", "read"))
+        self.calls = Lane(call, settings, by_slot=by_slot, trouble=trouble)
+        self.reads = Lane(read, settings, by_slot=by_slot, trouble=trouble)
         self.appender = Appender(
             Link(connect, "append", settings), self.scripts, settings, self.publish, by_slot=by_slot, trouble=trouble
         )
         self.durability = Durability(Link(connect, "vouch", settings), self.scripts, settings, trouble=trouble)
-        self.subscriber = Subscriber(connect, settings, by_slot=by_slot, trouble=trouble)
+        self.subscriber = Subscriber(
+            connect, settings, by_slot=by_slot, trouble=trouble, renewed=self._renewed
+        )
+
+    def _renewed(self) -> None:
+        """Another connection broke and was replaced: the store may have been started anew, without its tail."""
+        self.appender.suspect()
 
     def doubt(self) -> None:
         """Make every connection anew before it is used again: they may lead to the wrong place."""

@@ -15,7 +15,7 @@ import asyncio
 import math
 import secrets
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -65,9 +65,12 @@ class Subscriber:
         *,
         by_slot: bool = False,
         trouble: Trouble = nobody_minds,
+        renewed: Callable[[], None] = lambda: None,
     ) -> None:
-        """``by_slot`` is for a node of a cluster; ``trouble`` is called when it does not do as it should."""
-        self._link = Link(connect, "subscribe", settings)
+        """``by_slot`` is for a node of a cluster; ``trouble`` is called when it does not do as it should, ``renewed``
+        when the connection had to be replaced.
+        """
+        self._link = Link(connect, "subscribe", settings, renewed)
         self._settings = settings
         self._by_slot = by_slot
         self._trouble = trouble

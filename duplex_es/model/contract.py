@@ -34,7 +34,9 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     ``memory_bytes`` is for models that never begin anew, but step: what they report by ``ModelRemembered`` is kept, the
     newest so many bytes of it, and handed to the next owner's model. That one is where the lost one was, so an answer
-    that was being given goes on by itself, in the same turn, and is not asked for.
+    that was being given goes on by itself, in the same turn, and is not asked for. One that also ``transcribes`` is
+    asked again for what is open (turns that nobody understood or answered yet, an announced answer of which nothing
+    was said), as nobody else can know whether it was asked before: it ignores what it remembers.
 
     What the host and the session check for the model: an append holds at most ``longest_append_samples`` at its input
     rate; ``fixed_settings`` cannot change once the session is open; ``private_keys`` of ``extra_body`` are not the

@@ -169,7 +169,12 @@ class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CloseModel(msgspec.Struct, frozen=True, kw_only=True):
-    """The session is over; free everything. Nothing may be signalled afterwards."""
+    """Free everything; nothing may be signalled afterwards. The session is over, or it ``goes_on`` in another process:
+
+    what a server elsewhere keeps for it stays there.
+    """
+
+    goes_on: bool = False
 
 
 Request = (

@@ -139,7 +139,8 @@ class ModelRemembered(msgspec.Struct, frozen=True, kw_only=True):
     """What another process of the model needs to be where this one is: ``data`` comes after all it reported before.
 
     With ``anew`` it replaces that. Kept in the session's log, the newest ``ModelInfo.memory_bytes`` of it, and handed
-    to the next owner's model in ``OpenModel.memory``.
+    to the next owner's model in ``OpenModel.memory``. It is saved together with the signal that comes right after it,
+    or neither is: a model that says where it will be, and then what that came of, repeats and loses nothing.
     """
 
     epoch: int

@@ -34,13 +34,16 @@ def decide_took_over(session: Session, took: WorkerTookOver, now_ms: int) -> tup
     nobody has understood or answered yet are heard again where their sound is there; else transcripts stay empty. An
     answer of which nothing was said is asked for again where the model can answer from the words; where it can not, it
     fails, or, if it was not announced, the client is told that it has to ask.
-    A model with memory is not asked for anything: it is where the lost one was.
+    A model with memory is where the lost one was: nothing of it is lost. If it is one that is asked, it is asked again
+    for what is open, and ignores what it has been asked already.
     """
     changed = WorkerChanged(fence=took.fence, at_ms=0 if session.ends_at_ms is None else now_ms)
     if session.state != "open":
         return (changed,)
     heard = _heard_again(session, took)
     unknown = {item.id for item in session.items if item.transcribing} - {turn.item_id for turn in heard}
+    if session.memory:
+        return changed, *_remembered_answer(session), *heard
     lost = [InputTranscribed(item_id=item.id) for item in session.items if item.id in unknown]
     answers = _answers(session, took.can_rebuild, is_lost=bool(unknown), is_coming=any(turn.respond for turn in heard))
     return changed, *lost, *answers, *heard
@@ -48,7 +51,8 @@ def decide_took_over(session: Session, took: WorkerTookOver, now_ms: int) -> tup
 
 def _heard_again(session: Session, took: WorkerTookOver) -> tuple[TurnHeardAgain, ...]:
     """The turns that the new model hears again; not for the answer that it has begun already."""
-    if session.is_chat_lane or session.memory:
+    transcribes = session.info is not None and session.info.transcribes
+    if (session.memory and not transcribes) or (session.is_chat_lane and not session.memory):
         return ()
     begun = session.begun
     has_begun = begun is not None and (begun.called or (took.can_rebuild and begun.recipe is not None))
@@ -60,6 +64,16 @@ def _heard_again(session: Session, took: WorkerTookOver) -> tuple[TurnHeardAgain
     )
 
 
+def _remembered_answer(session: Session) -> tuple[Fact, ...]:
+    """The answer of a model that knows where it was; one of which nothing was said yet may not have been asked for."""
+    live = session.response
+    if live is None:
+        return ()
+    if live.turn is not None:
+        return (AnswerContinued(turn=live.turn, response_id=live.id),)
+    return (AnswerAskedAgain(response_id=live.id),) if live.asked is not None else ()
+
+
 def _answers(session: Session, can_rebuild: bool, *, is_lost: bool, is_coming: bool) -> tuple[Fact, ...]:
     """What becomes of the answer that was being given, and of the one that was owed.
 
@@ -67,8 +81,6 @@ def _answers(session: Session, can_rebuild: bool, *, is_lost: bool, is_coming: b
     """
     live, begun = session.response, session.begun
     if live is not None and live.turn is not None:
-        if session.memory:
-            return (AnswerContinued(turn=live.turn, response_id=live.id),)
         if not can_rebuild or live.recipe is None:
             return (finish(session, "failed", reason=LOST),)
         return AnswerContinued(turn=live.turn, response_id=live.id), *(() if is_coming else _put_off(session))

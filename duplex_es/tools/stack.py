@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import shutil
 import sys
 import tempfile
@@ -60,6 +61,8 @@ class Stack:
     def __init__(self, plan: StackPlan, say: Say) -> None:
         self.plan = plan
         self.redis_url = plan.redis_url or ""
+        # Names are unique in a fleet, and others may use an outside store at the same time.
+        self._suffix = f"-{secrets.token_hex(3)}" if plan.redis_url else ""
         self.gateway_ports: list[int] = []
         self._say = say
         self._store: Child | None = None
@@ -162,14 +165,15 @@ class Stack:
     def _gateway(self, number: int, port: int) -> Child:
         name = f"gw-{number}"
         where = ("--host", self.plan.host, "--port", str(port), *self._log_options())
-        what = ("--default-model", self.plan.model, "--name", name)
+        what = ("--default-model", self.plan.model, "--name", f"{name}{self._suffix}")
         return Child(name, [program("duplex-es-gateway"), *where, *what, *self._logging()], self._say)
 
     def _worker(self, number: int, health_port: int) -> Child:
         name = f"worker-{number}"
         where = (*self._log_options(), "--health-port", str(health_port))
         what = ("--model", self.plan.model, "--slots", str(self.plan.slots), *self.plan.worker_options)
-        return Child(name, [program("duplex-es-worker"), *where, *what, "--name", name, *self._logging()], self._say)
+        named = ("--name", f"{name}{self._suffix}")
+        return Child(name, [program("duplex-es-worker"), *where, *what, *named, *self._logging()], self._say)
 
     def _log_options(self) -> tuple[str, ...]:
         """Where the log is. Our own store keeps nothing on disk, so nobody should wait for that."""

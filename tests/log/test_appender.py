@@ -14,7 +14,7 @@ from duplex_es.log.errors import Fenced, LogError, LogUnavailable, SessionUnknow
 from duplex_es.log.keys import SessionKeys
 from duplex_es.log.redis import RedisLog
 from duplex_es.log.settings import LogSettings
-from duplex_es.testing.log_stage import LogStage, take
+from duplex_es.testing.log_stage import LogStage, eventually, take
 from tests.support.processes import StoreProcess, start_store
 from tests.support.tcp_proxy import proxy_to
 
@@ -454,3 +454,22 @@ async def test_what_is_remembered_does_not_age_while_the_store_is_away(
     await log.append_output(other, 2, [Record(b"y")])
     assert stored(raw, claim) == ["1-1", "1-2"]
     await log.close_connections()
+
+
+async def test_a_lost_tail_is_written_again_though_nobody_appends_any_more(log: RedisLog, raw: redis.Redis) -> None:
+    """A store that was started anew shows it on every connection: that of the subscriptions is always there."""
+    ((_, claim),) = await sessions(log, 1)
+    keys = SessionKeys.of(claim.ref)
+    async with log.follow_output(claim.ref):
+        await log.append_output(claim, 1, [Record(b"1")])
+        replicated = raw.dump(keys.output.records)
+        await log.append_output(claim, 2, [Record(b"2", b"pcm")])
+        raw.restore(keys.output.records, 0, replicated, replace=True)
+        raw.xtrim(keys.output.audio, maxlen=0)
+        raw.execute_command("CLIENT", "KILL", "TYPE", "normal")
+        raw.execute_command("CLIENT", "KILL", "TYPE", "pubsub")
+
+        async def found() -> list[str]:
+            return stored(raw, claim)
+
+        await eventually(found, lambda ids: ids == ["1-1", "1-2"])

@@ -18,7 +18,7 @@ import redis
 from duplex_es.log import keys
 from duplex_es.log.api import START, Claim, Entry, EntryId, Record, WorkerCard
 from duplex_es.log.cluster import ClusterNodes
-from duplex_es.log.errors import ConfigurationError, LogUnavailable, SessionUnknown
+from duplex_es.log.errors import ConfigurationError, Fenced, LogUnavailable, SessionUnknown
 from duplex_es.log.keys import SessionKeys
 from duplex_es.log.memory import MemoryLog
 from duplex_es.log.redis import RedisLog
@@ -76,10 +76,10 @@ def slot_of(claim: Claim) -> int:
     return keys.slot(keys.head(claim.ref.session_id))
 
 
-def names_on(*nodes: StoreProcess, per_partition: int = 1) -> list[str]:
-    """Session ids that are nobody else's, one for each of some partitions."""
-    found = [f"s{secrets.token_hex(8)}" for _ in range(2000)]
-    return list({keys.partition_of(name): name for name in found}.values())[: 200 * per_partition]
+def names() -> list[str]:
+    """Two hundred session ids that are nobody else's, each in a partition of its own."""
+    found = [f"s{secrets.token_hex(8)}" for _ in range(3000)]
+    return list({keys.partition_of(name): name for name in found}.values())[:200]
 
 
 def other_than(cluster: StoreCluster, node: StoreProcess) -> StoreProcess:
@@ -98,11 +98,11 @@ async def writers_of(log: RedisLog, claim: Claim) -> int:
 
 async def test_sessions_lie_where_their_slots_are_and_all_are_found(cluster: StoreCluster) -> None:
     async with one_log(cluster.url) as log:
-        names, model = names_on(), f"m-{secrets.token_hex(4)}"
-        attachments = [await LogStage.created(log, model, name) for name in names[:60]]
+        chosen, model = names(), f"m-{secrets.token_hex(4)}"
+        attachments = [await LogStage.created(log, model, name) for name in chosen[:60]]
         assert {head.ref for head in await log.sessions()} >= {attachment.ref for attachment in attachments}
         assert await log.waiting(model) == 60
-        used = Counter(cluster.primary_of(keys.slot(keys.head(name))).port for name in names[:60])
+        used = Counter(cluster.primary_of(keys.slot(keys.head(name))).port for name in chosen[:60])
         assert len(used) == 3
         assert await log.renew(attachments, []) == []
         claims = [(await LogStage.must_claim(log, "w", model))[0] for _ in attachments]
@@ -153,7 +153,7 @@ async def test_scripts_are_loaded_on_every_primary_and_again_where_they_are_lost
         for node in cluster.nodes:
             assert cluster.ask(node, "FUNCTION", "LIST")
         cluster.ask(cluster.nodes[1], "FUNCTION", "FLUSH")
-        for name in names_on()[:20]:
+        for name in names()[:20]:
             await LogStage.created(log, "lost", name)
         assert all(cluster.ask(node, "FUNCTION", "LIST") for node in cluster.nodes)
 
@@ -193,6 +193,46 @@ async def test_a_slot_that_is_long_on_its_way_holds_up_only_its_own_sessions(eit
         await asyncio.to_thread(either.move_slot, slot, home)
         await load.goes_on()
         await load.settle()
+
+
+async def test_every_operation_works_while_its_slot_moves(own_cluster: StoreCluster) -> None:
+    async with two_logs(own_cluster.url, LogSettings(sweep_interval_s=0.05)) as (log, other):
+        model, going = f"m-{secrets.token_hex(4)}", True
+        name = f"{model}-0"
+        slot = keys.slot(keys.head(name))
+
+        def move() -> None:
+            while going:
+                own_cluster.move_slot(slot, other_than(own_cluster, own_cluster.primary_of(slot)), batch=1)
+
+        moving = asyncio.create_task(asyncio.to_thread(move))
+        try:
+            for life in range(3):
+                attachment = await LogStage.created(log, model, name)
+                assert attachment.ref.incarnation == life
+                claim, _ = await LogStage.must_claim(other, "w1", model)
+                await other.append_output(claim, 1, [Record(b"1", b"pcm")])
+                await other.checkpoint(claim, b"state", opening=b"answer")
+                second = await LogStage.attached(log, attachment.ref, b"token-1", b"token-2")
+                await log.confirm(second)
+                await log.append_input(second, 1, [Record(b"a")])
+                await log.acknowledge(second, 1)
+                assert await other.renew([attachment, second], [claim]) == [attachment]
+                await other.release(claim)
+                successor, head = await LogStage.must_claim(other, "w2", model)
+                assert (head.output.number, head.acknowledged_seq, head.checkpoint) == (1, 1, b"state")
+                with pytest.raises(Fenced):
+                    await other.append_output(claim, 2, [Record(b"x")])
+                await other.append_output(successor, 2, [Record(b"2")])
+                await log.detach(second, b"left")
+                assert [e.body for e in await log.read_output(attachment.ref, 0)] == [b"1", b"2"]
+                said = await other.read_input(attachment.ref, START)
+                assert [entry.body for entry in said] == [b"created", b"attached", b"a", b"left"]
+                await other.close(successor, "done")
+                assert (await log.head(name)).state == "closed"
+        finally:
+            going = False
+            await moving
 
 
 async def test_a_writer_moves_with_what_it_remembers(own_cluster: StoreCluster) -> None:
@@ -307,8 +347,8 @@ async def test_one_frozen_node_does_not_keep_the_sessions_of_others_waiting(own_
     settings = LogSettings(lease_s=4.0, sweep_interval_s=0.1)
     async with one_log(own_cluster.url, settings) as log:
         frozen = next(n for n in own_cluster.primaries() if n is not own_cluster.primary_of(keys.FLEET_SLOT))
-        names = [n for n in names_on() if own_cluster.primary_of(keys.slot(keys.head(n))) is not frozen][:3]
-        attachments = [await LogStage.created(log, model, name) for name in names]
+        chosen = [n for n in names() if own_cluster.primary_of(keys.slot(keys.head(n))) is not frozen][:3]
+        attachments = [await LogStage.created(log, model, name) for name in chosen]
         await log.claim("w", ["nothing"])
         frozen.freeze()
         try:
@@ -381,7 +421,7 @@ async def test_two_hundred_channels_over_many_slots_are_heard_again(own_cluster:
     """E27: a re-subscription names channels of one slot only, and goes to the slot's node."""
     async with two_logs(own_cluster.url) as (log, reader), AsyncExitStack() as stack:
         model = f"m-{secrets.token_hex(4)}"
-        attachments = [await LogStage.created(log, model, name) for name in names_on()[:200]]
+        attachments = [await LogStage.created(log, model, name) for name in names()]
         claims = [(await LogStage.must_claim(log, "w", model))[0] for _ in attachments]
         followers = [await stack.enter_async_context(reader.follow_output(claim.ref)) for claim in claims]
         assert len({slot_of(claim) for claim in claims}) > 100
@@ -396,25 +436,6 @@ async def test_two_hundred_channels_over_many_slots_are_heard_again(own_cluster:
 
 
 # -- what is refused -----------------------------------------------------------------------------------------------
-
-
-async def test_random_programs_run_while_slots_move(own_cluster: StoreCluster) -> None:
-    async with one_log(own_cluster.url, LogSettings(sweep_interval_s=0.05)) as log:
-        prefix, going = secrets.token_hex(4), True
-
-        def move() -> None:
-            while going:
-                slot = random.choice(keys.PARTITION_SLOTS)
-                own_cluster.move_slot(slot, other_than(own_cluster, own_cluster.primary_of(slot)), batch=3)
-                time.sleep(0.05)  # a claim leaves out what keeps it waiting for two seconds, the memory log does not
-
-        moving = asyncio.create_task(asyncio.to_thread(move))
-        try:
-            for seed in range(6):
-                await run_program(seed, 80, log, MemoryLog(LogSettings()), f"{prefix}{seed}")
-        finally:
-            going = False
-            await moving
 
 
 async def test_the_permissions_of_the_reference_page_are_enough(own_cluster: StoreCluster) -> None:
@@ -455,7 +476,7 @@ async def test_a_cluster_node_is_no_single_server(cluster: StoreCluster) -> None
     with pytest.raises(ConfigurationError, match=r"redis\+cluster://"):
         await log.connect()
     with pytest.raises(ConfigurationError, match=r"redis\+cluster://"):
-        for name in names_on()[:40]:
+        for name in names()[:40]:
             await LogStage.created(log, "single", name)
     await log.close_connections()
 

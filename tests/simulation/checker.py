@@ -11,11 +11,11 @@ import msgspec
 
 from duplex_es.log.api import SessionRef
 from duplex_es.log.keys import SessionKeys
-from duplex_es.protocol import derive_event_id, encode_frame
+from duplex_es.protocol import Frame, derive_event_id, encode_frame
 from duplex_es.protocol.records import OutputRecord, SocketAttached, SocketDetached, unpack_input, unpack_output
 from duplex_es.session.facts import unpack_facts
 from duplex_es.session.state import Session
-from duplex_es.session.step import apply
+from duplex_es.session.step import reproject
 from tests.support.ordering import ResponseOrderChecker
 
 from .client import RATE_HZ, WELCOMES, Client
@@ -103,6 +103,8 @@ def check(node: Node, acknowledged: Acknowledged, client: Client, *, loses: bool
         yield from check_acknowledged(acknowledged, session)
         yield from check_input(client, session)
         yield from check_output(client, session)
+        if client.told_what_arrived:
+            yield from check_said(client, session)
         if client.closed:
             yield from check_state(client, session)
     elif told is None and client.closed:
@@ -221,6 +223,17 @@ def check_input(client: Client, session: Stored) -> Iterator[str]:
             yield from _compare_said(client, said.get(generation, []), line.sent, generation)
 
 
+def check_said(client: Client, session: Stored) -> Iterator[str]:
+    """Whatever happened to its sockets: all that the client said is there, once, in the order in which it was said."""
+    ids = [event_id for _, said in session.said if isinstance(event_id := getattr(said, "event_id", None), str)]
+    written, said = [event_id for event_id in ids if event_id in client.said], list(client.said)
+    if written != said[: len(written)]:
+        at = next(n for n, (one, other) in enumerate(zip([*written, ""], [*said, ""], strict=False)) if one != other)
+        yield f"of {said[max(0, at - 2) : at + 4]} was written {written[max(0, at - 2) : at + 4]}"
+    elif client.closed and not any('"session.close"' in client.said[event_id] for event_id in written):
+        yield f"closed before it was asked to: {written[-1:]} of {said[-3:]}"
+
+
 def _compare_said(client: Client, written: list[str], sent: list[str], generation: int) -> Iterator[str]:
     places = iter(sent)
     skipped = [[one for one in _until(places, event_id)] for event_id in written]
@@ -267,13 +280,23 @@ def check_output(client: Client, session: Stored) -> Iterator[str]:
 
 
 def check_state(client: Client, session: Stored) -> Iterator[str]:
-    """What the log says was heard is what was said: every byte once."""
+    """The facts make the stored frames again, and what they say was heard is what was said: every byte once."""
     state, consumed = Session(), "0-0"
-    for _, record in session.records:
+    frames: list[Frame] = []
+    for (generation, number), record in session.records:
         if isinstance(record.consumed, str):
             consumed = record.consumed
-        for fact in unpack_facts(record.facts) if isinstance(record.facts, list) else ():
-            state, _ = apply(state, fact)
+        if isinstance(record.facts, list):
+            if frames:
+                yield f"the decision before {generation}-{number} makes {len(frames)} frames too many"
+            state, frames = reproject(unpack_facts(record.facts), state)
+        if not frames:
+            yield f"output {generation}-{number} is a frame that its decision does not make"
+            return
+        made = frames.pop(0)
+        if not isinstance(record.frame, Frame) or _written(made) != _written(record.frame):
+            yield f"output {generation}-{number} is {record.frame!r}, its facts make {made!r}"[:600]
+            return
     if state.state != "closed":
         return
     major, _, minor = consumed.partition("-")
@@ -284,3 +307,8 @@ def check_state(client: Client, session: Stored) -> Iterator[str]:
     )
     if abs(state.input.clock.ms - heard * 1000 / RATE_HZ) > 2:
         yield f"the session heard {state.input.clock.ms} ms of {heard * 1000 / RATE_HZ:.1f} ms"
+
+
+def _written(frame: Frame) -> object:
+    """A frame as it goes out, without its sound, which no fact holds."""
+    return encode_frame(frame, event_id="", seq=0)

@@ -73,6 +73,8 @@ class Client:
         self.program = program
         self.lines: list[Line] = []
         self.attempts: list[Line] = []
+        self.said: dict[str, str] = {}
+        self.told_what_arrived = True
         self.samples: dict[str, int] = {}
         self.asked: set[str] = set()
         self.statuses: list[str] = []
@@ -95,7 +97,7 @@ class Client:
         self._asked_on: Line | None = None
         self._open_response = False
         self._answered = 0
-        self._said = 0
+        self._count = 0
         self._last_progress_s = 0.0
 
     @property
@@ -190,11 +192,28 @@ class Client:
     # -- saying --------------------------------------------------------------------------------------------------------
 
     def _say(self, **event: Any) -> str:
-        self._said += 1
-        event_id = f"c{self.number}-{self._said}"
-        self.line.sent.append(event_id)
-        self.line.socket.say(_encode({**event, "event_id": event_id}).decode())
+        self._count += 1
+        event_id = f"c{self.number}-{self._count}"
+        text = _encode({**event, "event_id": event_id}).decode()
+        if event["type"] not in UNKEPT:
+            self.said[event_id] = text
+            self.line.sent.append(event_id)
+        self.line.socket.say(text)
         return event_id
+
+    def _say_what_is_missing(self, resumed: Wire) -> None:
+        """Say again what did not arrive over the earlier sockets, and nothing else, where the service can tell."""
+        if "last_client_event_id" in resumed:
+            ids = list(self.said)
+            last = resumed["last_client_event_id"]
+            for event_id in ids[ids.index(last) + 1 :] if last in self.said else ids:
+                self.line.sent.append(event_id)
+                self.line.socket.say(self.said[event_id])
+            return
+        self.told_what_arrived = False
+        if self._owed is not None and not self._open_response:
+            # Whether the question arrived is not known: one that is asked twice is answered twice.
+            self.loop.create_task(self._ask_again(self._owed, self._answered))
 
     # -- hearing -------------------------------------------------------------------------------------------------------
 
@@ -287,7 +306,7 @@ class Client:
         while True:
             line = await self._connect(OPEN_QUERY, 0)
             if line is not None:
-                self.lines = [line]
+                self.lines, self.said = [line], {}
                 self._say(type="session.update", session={"model": MODEL})
                 outcome = await self._answer(line, 14.0)
                 if outcome == "session.created":
@@ -345,20 +364,17 @@ class Client:
 
     async def _resume(self, line: Line) -> bool:
         self.lines.append(line)
-        event_id = self._say(
+        self._say(
             type="session.resume",
             session_id=self.session_id,
             incarnation=self.incarnation,
             resume_token=self._token,
             last_received_server_event_seq=self.seq,
         )
-        line.sent.remove(event_id)
         outcome = await self._answer(line, ANSWER_S)
         if outcome == "session.resumed":
             self._last_progress_s = self.loop.time()
-            if self._owed is not None and not self._open_response:
-                # Whether the question arrived is not known: one that is asked twice is answered twice.
-                self.loop.create_task(self._ask_again(self._owed, self._answered))
+            self._say_what_is_missing(next(w for _, _, w in line.frames if w["type"] == outcome))
             return True
         self._leave("cut")
         if not any(seq is not None for seq, _, _ in line.frames):
@@ -380,5 +396,7 @@ class Client:
             self._ask_for(text)
 
 
+UNKEPT = ("session.resume", "session.event_ack")
+"""What no session keeps: the gateway's own business."""
 WELCOMES = ("session.created", "session.resumed")
 _REFUSALS = ("error", "session.expired", "session.resync_required", "session.replaced")

@@ -119,7 +119,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             done.set_exception(error)
         return done
 
-    def _make_task(self, loop: Any, coro: Any, context: Context | None = None) -> NumberedTask:
+    def _make_task(self, loop: Any, coro: Any, context: Context | None = None, **_: Any) -> NumberedTask:
         task = NumberedTask(coro, len(self.made), self, context)
         self.made.append(task)
         return task

@@ -19,6 +19,8 @@ from duplex_es.log.writers import Writer
 from duplex_es.session import step as session_step
 from duplex_es.session.events import WorkerChanged
 from duplex_es.session.inputs import WorkerTookOver
+from gateway import resuming
+from gateway.heard import Heard
 from workers import actor
 
 from .lua import SCRIPTING
@@ -160,6 +162,17 @@ def no_heal() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def arrivals_forgotten() -> Iterator[None]:
+    """A resumed client is told that nothing it said ever arrived."""
+
+    async def nothing(*_: Any) -> Heard:
+        return Heard()
+
+    with patch.object(resuming, "last_heard", nothing):
+        yield
+
+
 MUTATIONS: Mapping[str, tuple[Callable[[], Any], str | None]] = {
     "no fence in ids": (no_fence_in_ids, "fence"),
     "no comparison": (no_comparison, "loss"),
@@ -167,6 +180,7 @@ MUTATIONS: Mapping[str, tuple[Callable[[], Any], str | None]] = {
     "no hole filled": (no_hole_filled, "holes"),
     "fenced news believed": (fenced_news_believed, "fence"),
     "resume one too far": (resume_one_too_far, None),
+    "arrivals forgotten": (arrivals_forgotten, None),
     "open answer forgotten": (open_answer_forgotten, "fence"),
     "input decided twice": (input_decided_twice, "fence"),
     "lost tail not told": (lost_tail_not_told, "orphan"),

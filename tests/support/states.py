@@ -36,5 +36,5 @@ def _default(field: msgspec.structs.FieldInfo) -> Any:
 
 def digest_of(session: Session) -> str:
     """32 hex digits that differ when anything in the state does."""
-    text = json.dumps(plain(session), sort_keys=True)
+    text = json.dumps(plain(session), sort_keys=True, default=bytes.hex)
     return blake2b(text.encode(), digest_size=16).hexdigest()

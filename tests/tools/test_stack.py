@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import socket
 import sys
 from pathlib import Path
@@ -74,10 +75,8 @@ async def test_inside_everything_is_ready_and_afterwards_everything_has_ended() 
         assert all(is_alive(child.pid) for child in stack.children)
         children = stack.children
     assert not any(is_alive(child.pid) for child in children)
-    assert (
-        f"--port {stack.gateway_ports[1]} --redis-url {stack.redis_url} --durability memory --default-model echo --name gw-2"
-        in hearing.flags("gw-2")
-    )
+    store = f"--port {stack.gateway_ports[1]} --redis-url {stack.redis_url} --durability memory"
+    assert f"{store} --default-model echo --name gw-2" in hearing.flags("gw-2")
     assert "--model echo --slots 3 --name worker-1" in hearing.flags("worker-1")
 
 
@@ -88,6 +87,8 @@ async def test_an_outside_store_is_used_as_it_is_and_not_ended() -> None:
         assert [child.name for child in stack.children] == ["gw-1", "worker-1"]
         assert stack.redis_url == "redis://elsewhere:1/0"
     assert "--redis-url redis://elsewhere:1/0" in hearing.flags("worker-1")
+    name = re.search(r"--name (\S+)", hearing.flags("worker-1"))
+    assert name is not None and name[1].startswith("worker-1-"), "another `up` may have a worker-1 there"
 
 
 @pytest.mark.usefixtures("stand_ins")

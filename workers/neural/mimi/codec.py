@@ -52,9 +52,14 @@ class StreamingCodec:
         self._nobody = torch.zeros(slots, dtype=torch.bool, device=self.device)
 
     @property
+    def layers(self) -> tuple[Layer, ...]:
+        """All layers of both directions, those without memory included."""
+        return (*self._front, *self._back)
+
+    @property
     def bytes_per_slot(self) -> int:
         """What one slot takes."""
-        return sum(layer.bytes_per_slot for layer in [*self._front, *self._back])
+        return sum(layer.bytes_per_slot for layer in self.layers)
 
     @property
     def memory_frames(self) -> int:
@@ -65,7 +70,7 @@ class StreamingCodec:
 
     def reset(self, slot: int) -> None:
         """Forget everything of ``slot``."""
-        for layer in [*self._front, *self._back]:
+        for layer in self.layers:
             layer.reset(slot)
         self._is_fresh[slot] = True
 

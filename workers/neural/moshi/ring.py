@@ -64,6 +64,14 @@ class KvRing:
             self._rows.random_(-127, 128)
             self._scales.fill_(3.3 / INT8_MOST)
 
+    def fill(self, slot: int, rows: Tensor) -> None:
+        """Put ``rows`` (2, heads, columns, head size), keys and values, into one slot, as if they had been written."""
+        for part in (0, 1):
+            stored, scale = self._packed(rows[part])
+            self._rows[part, slot] = stored
+            if self._scales is not None and scale is not None:
+                self._scales[part, slot] = scale
+
     def write(self, key: Tensor, value: Tensor, position: Tensor) -> tuple[Tensor, Tensor]:
         """Store ``key`` and ``value`` (slots, heads, new, head size) at ``position`` (slots, new); all rows, readable.
 

@@ -100,6 +100,17 @@ class Stepper:
         self._forced[slot] = torch.tensor(standing.forced, device=self.device)
         self._origin[slot] = origin
 
+    def follow(self, other: Stepper) -> None:
+        """Stand where ``other`` stands in all slots, windows apart."""
+        for mine, theirs in (
+            (self._made, other._made),
+            (self._heard, other._heard),
+            (self._forced, other._forced),
+            (self._origin, other._origin),
+            (self.position, other.position),
+        ):
+            mine.copy_(theirs)
+
     @torch.no_grad()
     def prefill(self, slot: int, piece: Tensor, first: int) -> None:
         """Put known model inputs into ``slot`` from position ``first`` on: ids (new, streams) or rows (new, width).

@@ -1,0 +1,252 @@
+"""PersonaPlex behind the engine's contract: openings, beats, and going on from a memory."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from workers.engine.contract import EngineDead, EngineFacts, EngineFull, EngineRefused, Floats, Stepped
+
+from ..mimi.codec import FRAME_SAMPLES, LONGEST_PIECE_FRAMES, RATE_HZ
+from ..moshi.sampling import seed_of
+from ..moshi.stepper import FREE, Standing
+from .beat import LOUDEST, Heard
+from .building import Parts, build
+from .memory import MemoryBroken, pack_frame, unpack_frames
+from .opening import SILENT_TEXTS, Opening, persona_text, plan_opening
+from .options import MEMORY_WINDOWS, NAME, RECORD_BYTES, EngineOptions, read_engine_options
+from .voices import DEFAULT_VOICE, VoiceUnknown
+
+FRAME_MS = 80
+REFUSED = "invalid_duplex_runtime_config"
+AUDIBLE = 0.01 * LOUDEST
+"""A frame whose root mean square is above this is not silence."""
+PRIMED_FRAMES = 125
+"""How much of what the caller said is given to a fresh encoder again: 10 s, as far as its layers look."""
+
+
+def make(options: Mapping[str, str]) -> PersonaPlexEngine:
+    """The engine for ``options``, not loaded yet. Raises: ValueError naming the option."""
+    return PersonaPlexEngine(read_engine_options(options))
+
+
+class PersonaPlexEngine:
+    """A ``FrameEngine``: 24 kHz in and out, one frame of 80 ms.
+
+    A slot opened with the memory of a session, from its first frame on or the last two windows of it, makes the frames
+    that the lost one would have made of the same caller's codes, up to rounding: its window is computed again from
+    known ids in long pieces. The sound of what the model said goes on likewise. The codec's view of the caller cannot
+    be remembered in ids: a fresh encoder is given the sound of the caller's last 10 s as the codes tell it, and the
+    codes of the next frames may differ from those the lost one would have heard.
+    """
+
+    facts: EngineFacts
+
+    def __init__(self, options: EngineOptions) -> None:
+        self.options = options
+        self._parts: Parts | None = None
+        self._frames: dict[int, int] = {}
+        self.facts = EngineFacts(
+            name=NAME,
+            frame_ms=FRAME_MS,
+            input_rate_hz=RATE_HZ,
+            output_rate_hz=RATE_HZ,
+            slots=0,
+            window_frames=options.memory_bytes // RECORD_BYTES,
+            memory_bytes=RECORD_BYTES,
+        )
+
+    @property
+    def parts(self) -> Parts:
+        """What it consists of, once loaded. Raises: RuntimeError before."""
+        if self._parts is None:
+            raise RuntimeError("the engine is not loaded")
+        return self._parts
+
+    def load(self) -> None:
+        """Load, record and rehearse. Raises: WeightsMissing, NoRoom, and as torch does."""
+        parts = self._parts = build(self.options)
+        parts.beat.record()
+        self._rehearse()
+        device = parts.beat.stepper.device
+        name = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
+        self.facts = replace(
+            self.facts,
+            slots=parts.beat.stepper.slots,
+            window_frames=MEMORY_WINDOWS * parts.shape.window,
+            device=name,
+        )
+        # Nothing that was loaded will ever be garbage: a collection must not look at it in the middle of a beat.
+        gc.collect()
+        gc.freeze()
+
+    # -- a session -------------------------------------------------------------------------------------------------
+
+    def open(self, slot: int, opening: Mapping[str, Any], memory: bytes) -> Iterator[None]:
+        """See ``FrameEngine``. A memory that cannot be read, a voice that is not there: EngineRefused at once."""
+        plan = self._plan(opening)
+        frame, records = plan.frames, torch.empty(0, self.parts.shape.streams, dtype=torch.long)
+        if memory:
+            try:
+                frame, ids = unpack_frames(memory)
+                records = torch.from_numpy(ids)
+                self._check(records)
+            except MemoryBroken as error:
+                raise EngineRefused("runtime_open_failed", f"the session cannot be continued from {error}") from None
+        seed = seed_of(self.options.seed, opening.get("session_id", ""), opening.get("incarnation", 0))
+        return self._opened(slot, plan, seed, frame, records)
+
+    def opening_frames(self, opening: Mapping[str, Any]) -> int:
+        """How many frames of the window the opening takes. Raises: EngineRefused."""
+        return self._plan(opening).frames
+
+    def _plan(self, opening: Mapping[str, Any]) -> Opening:
+        parts = self.parts
+        voice = None
+        if parts.voices is not None:
+            try:
+                voice = parts.voices.get(opening.get("voice") or DEFAULT_VOICE)
+            except VoiceUnknown as error:
+                raise EngineRefused(REFUSED, f"session.voice: {error}", "session.voice") from None
+        text = persona_text(opening.get("instructions"))
+        plan = plan_opening(parts.shape, parts.pieces.ids(text) if text else (), voice)
+        if plan.frames >= parts.shape.window:
+            message = f"session.instructions: they fill {plan.frames} of the {parts.shape.window} frames of the window"
+            raise EngineRefused(REFUSED, message, "session.instructions")
+        return plan
+
+    def _check(self, records: Tensor) -> None:
+        shape = self.parts.shape
+        if int(records[:, 0].max()) > shape.text_card or int(records[:, 1:].max()) > shape.code_card:
+            raise MemoryBroken("a memory of another model's ids")
+
+    def _opened(
+        self, slot: int, plan: Opening, seed: tuple[int, int], frame: int, records: Tensor
+    ) -> Iterator[None]:
+        """Put in what is known, a chunk between two yields."""
+        beat, frames = self.parts.beat, frame + len(records)
+        with self._faults():
+            beat.reset(slot, seed)
+        if frame == plan.frames:
+            pieces, before, origin = list(plan.pieces), plan.standing, 0
+        else:
+            # Its beginning is forgotten: the first two frames only tell what those after them were given.
+            before, origin = _standing_after(records[:2], self.parts.shape.made), frame + len(records[:2])
+            pieces, records = [], records[2:]
+        ids, standing = beat.stepper.inputs_of(records, before)
+        yield from self._put(slot, [*pieces, ids])
+        yield from self._revive(slot, records, before)
+        with self._faults():
+            beat.stepper.place(slot, standing, origin=origin)
+            beat.synchronize()
+        self._frames[slot] = frames
+
+    def _put(self, slot: int, pieces: Sequence[Tensor]) -> Iterator[None]:
+        stepper, at = self.parts.beat.stepper, 0
+        most = min(self.options.chunk_frames, self.parts.shape.window)
+        for piece in pieces:
+            for chunk in piece.split(most):
+                if not len(chunk):
+                    continue
+                with self._faults():
+                    stepper.prefill(slot, chunk.to(stepper.device), at)
+                    self.parts.beat.synchronize()
+                at += len(chunk)
+                yield
+
+    def _revive(self, slot: int, records: Tensor, before: Standing) -> Iterator[None]:
+        """Bring the codec to where it stood: the caller's last words into the encoder, ours into the decoder."""
+        beat, shape = self.parts.beat, self.parts.shape
+        codec, device = beat.codec, beat.stepper.device
+        heard = records[-PRIMED_FRAMES:, shape.made :].to(device)
+        for chunk in heard.split(LONGEST_PIECE_FRAMES):
+            if not len(chunk):
+                continue
+            with self._faults():
+                codec.encode_piece(slot, codec.decode_piece(slot, beat.audible(chunk)))
+                beat.synchronize()
+            yield
+        codec.reset_decoder(slot)
+        made = torch.cat([torch.tensor([before.made]), records[:, : shape.made]])[:, 1:]
+        is_delayed = torch.tensor(shape.delays) > 0
+        said = torch.where(is_delayed, made[1:], made[:-1])[-codec.memory_frames :].to(device)
+        for chunk in said.split(LONGEST_PIECE_FRAMES):
+            if not len(chunk):
+                continue
+            with self._faults():
+                codec.decode_piece(slot, beat.audible(chunk))
+                beat.synchronize()
+            yield
+
+    def close(self, slot: int) -> None:
+        """See ``FrameEngine``."""
+        self._frames.pop(slot, None)
+
+    # -- the beat --------------------------------------------------------------------------------------------------
+
+    def step(self, slots: Sequence[int], frames: Floats) -> list[Stepped]:
+        """See ``FrameEngine``. A sample that is no number is silence; one beyond full scale is full scale."""
+        if frames.shape != (len(slots), FRAME_SAMPLES) or any(slot not in self._frames for slot in slots):
+            raise ValueError(f"a beat of {frames.shape} for slots {list(slots)}, of which not all are open")
+        clean = np.clip(np.nan_to_num(frames, nan=0.0, posinf=1.0, neginf=-1.0), -1.0, 1.0)
+        try:
+            heard = self.parts.beat.play(slots, clean)
+        except RuntimeError as error:
+            # Whatever a device says of one beat, nobody's state is known after it.
+            raise EngineDead(f"{type(error).__name__}: {error}") from error
+        loud = np.sqrt(np.square(heard.pcm.astype(np.float32)).mean(1)) > AUDIBLE
+        return [self._stepped(slot, row, heard, bool(loud[row])) for row, slot in enumerate(slots)]
+
+    def _stepped(self, slot: int, row: int, heard: Heard, is_loud: bool) -> Stepped:
+        memory = pack_frame(self._frames[slot], heard.records[row])
+        self._frames[slot] += 1
+        number = int(heard.text[row])
+        is_word = number not in SILENT_TEXTS and number < self.parts.shape.text_card
+        return Stepped(
+            pcm=heard.pcm[row].tobytes(),
+            text=self.parts.pieces.text(number) if is_word else "",
+            speaks=is_word or is_loud,
+            memory=memory,
+        )
+
+    # -- the device ------------------------------------------------------------------------------------------------
+
+    def _rehearse(self) -> None:
+        """Once through all that a session needs, so that no session pays for it."""
+        self.parts.beat.synchronize()
+        opening = {"session_id": "rehearsal", "instructions": "You are here to warm up."}
+        for memory in (b"", b"".join(self._rehearsed(number) for number in range(8))):
+            for _ in self.open(0, opening, memory):
+                pass
+            self.step([0], np.zeros((1, FRAME_SAMPLES), np.float32))
+        self.close(0)
+        self.parts.beat.reset(0, (0, 0))
+
+    def _rehearsed(self, number: int) -> bytes:
+        return pack_frame(self.opening_frames({}) + number, np.zeros(self.parts.shape.streams, np.int64))
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
+        """What torch raises while a session is opened: too little memory is this session's, the rest everybody's."""
+        try:
+            yield
+        except torch.OutOfMemoryError as error:
+            torch.cuda.empty_cache()
+            raise EngineFull(f"the device has no room for this session now: {error}") from error
+        except RuntimeError as error:
+            raise EngineDead(f"{type(error).__name__}: {error}") from error
+
+
+def _standing_after(records: Tensor, made: int) -> Standing:
+    """Where a slot stands after two frames, or one that counts twice."""
+    last, older = records[-1], records[0]
+    forced = (FREE,) * made
+    heard = (tuple(last[made:].tolist()), tuple(older[made:].tolist()))
+    return Standing(tuple(last[:made].tolist()), heard, forced)
