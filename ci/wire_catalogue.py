@@ -26,7 +26,7 @@ from duplex_es.protocol import codec, commands, frames, objects, session_config,
 from duplex_es.protocol.audio import DEFAULT_RATE_HZ, INPUT_ENCODINGS, MAX_RATE_HZ, MIN_RATE_HZ, OUTPUT_ENCODINGS
 from duplex_es.protocol.audio import SPELLINGS as AUDIO_SPELLINGS
 from duplex_es.protocol.catalogue import CATALOGUE, SECTIONS, Event
-from duplex_es.session.lifecycle import DISCONNECT_GRACE_MS, MAX_IDLE_S
+from duplex_es.session.lifecycle import DISCONNECT_GRACE_S, MAX_IDLE_S
 from gateway.settings import Settings as GatewaySettings
 from workers.models.scripted.profiles import PROFILES
 from workers.plugins import make_model
@@ -296,7 +296,7 @@ def limits_block() -> str:
         ],
         [
             "absence of the client",
-            f"{DISCONNECT_GRACE_MS / 1000:g} s",
+            f"{DISCONNECT_GRACE_S:g} s, `--disconnect-grace-s` of the worker",
             "the session ends, reason `disconnect_grace_expired`; a resume is too late",
         ],
         [

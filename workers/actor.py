@@ -17,7 +17,14 @@ from duplex_es.protocol import AppendAudio, SocketAttached, SocketDetached
 from duplex_es.protocol.records import OpenSession, RecordUnreadable, RefuseCommand, unpack_input
 from duplex_es.session.effects import Effect, RestartModel
 from duplex_es.session.inputs import AudioArrived, Input, ModelLost, OpenAs, TimerFired, WorkerTookOver
-from duplex_es.session.lifecycle import IDLE_TIMER, IDLE_TTL_TIMER, keeps_alive, open_model, timers
+from duplex_es.session.lifecycle import (
+    DISCONNECT_GRACE_S,
+    IDLE_TIMER,
+    IDLE_TTL_TIMER,
+    keeps_alive,
+    open_model,
+    timers,
+)
 from duplex_es.session.state import Session, replace
 from duplex_es.session.step import Decision, step
 
@@ -75,6 +82,7 @@ class Actor:
         detectors: Detectors | None = None,
         limits: Limits | None = None,
         idle_ttl_s: float | None = None,
+        disconnect_grace_s: float = DISCONNECT_GRACE_S,
         max_session_s: float | None = None,
         give_back_after_s: float | None = 0.0,
         clock_ms: Callable[[], int] = unix_ms,
@@ -95,6 +103,7 @@ class Actor:
         self._limits = limits or Limits()
         self._upkeep = Upkeep(log, claim, Recovered(Session(), head.output.number, START))
         self._idle_ttl_s = idle_ttl_s
+        self._disconnect_grace_s = disconnect_grace_s
         self._max_session_s = max_session_s
         self._give_back_after_s = give_back_after_s
         self.given_back = False
@@ -354,7 +363,7 @@ class Actor:
 
     def _arm_timers(self) -> None:
         """Keep exactly the timers that the state asks for; one whose length changed starts over."""
-        wanted = timers(self.session, self._idle_ttl_s)
+        wanted = timers(self.session, self._idle_ttl_s, self._disconnect_grace_s)
         if wanted == self._timer_ms:
             return
         loop = asyncio.get_running_loop()

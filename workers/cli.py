@@ -70,6 +70,7 @@ async def serve(settings: WorkerSettings) -> None:
         drain_s=settings.drain_s,
         limits=settings.limits,
         idle_ttl_s=settings.idle_ttl_s or None,
+        disconnect_grace_s=settings.disconnect_grace_s,
         max_session_s=settings.max_session_s or None,
     )
     health = Health(host)

@@ -12,6 +12,7 @@ import msgspec
 from duplex_es.log.api import Claim, Head, SessionLog, WorkerCard
 from duplex_es.log.errors import LogError, LogUnavailable, SessionUnknown
 from duplex_es.model import Model
+from duplex_es.session.lifecycle import DISCONNECT_GRACE_S
 
 from .actor import Actor
 from .detector import Detectors
@@ -43,6 +44,7 @@ class Host:
         drain_s: float = 20.0,
         limits: Limits | None = None,
         idle_ttl_s: float | None = None,
+        disconnect_grace_s: float = DISCONNECT_GRACE_S,
         max_session_s: float | None = None,
         detectors: Detectors | None = None,
     ) -> None:
@@ -53,6 +55,7 @@ class Host:
         self._drain_s = drain_s
         self._limits = limits or Limits()
         self._idle_ttl_s = idle_ttl_s
+        self._disconnect_grace_s = disconnect_grace_s
         self._max_session_s = max_session_s
         self._detectors = detectors or Detectors()
         self._strangers = Strangers()
@@ -137,6 +140,7 @@ class Host:
             detectors=self._detectors,
             limits=self._limits,
             idle_ttl_s=self._idle_ttl_s,
+            disconnect_grace_s=self._disconnect_grace_s,
             max_session_s=self._max_session_s,
             give_back_after_s=self._strangers.wait_s(claim.ref),
         )

@@ -48,6 +48,7 @@ class WorkerSettings:
     )
     replicas: int = _option(0, "how many replicas of the store must have what counts as kept")
     idle_ttl_s: float = _option(300.0, "how long a session may be idle, whatever its client set; 0 sets no limit")
+    disconnect_grace_s: float = _option(30.0, "how long a session waits for a client that lost its connection")
     max_session_s: float = _option(0.0, "how long a session may last, its end announced 30 s before; 0 sets no limit")
     log_level: str = _option("info", "the least severe log lines to write", "debug", "info", "warning", "error")
     log_format: str = _option("text", "how log lines look", "text", "json")
@@ -92,7 +93,8 @@ class WorkerSettings:
         for name in ("audio_retention_bytes", "history_retention_bytes", "replicas"):
             if getattr(self, name) < 0:
                 return f"{name} must be at least 0, not {getattr(self, name)}"
-        for name in ("drain_s", "audio_retention_s", "history_retention_s", "idle_ttl_s", "max_session_s"):
+        lifetimes = ("drain_s", "idle_ttl_s", "disconnect_grace_s", "max_session_s")
+        for name in (*lifetimes, "audio_retention_s", "history_retention_s"):
             if not 0 <= getattr(self, name) < float("inf"):
                 return f"{name} must be a number of seconds, not {getattr(self, name)}"
         return None

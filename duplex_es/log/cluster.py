@@ -153,7 +153,7 @@ class ClusterNodes:
 
     async def _run(self, lane: Callable[[StoreNode], Lane], commands: Sequence[Command]) -> list[Reply]:
         """Run each command where its key is; those of one node travel together. Raises: LogUnavailable."""
-        loop, backoff = asyncio.get_running_loop(), Backoff()
+        loop, backoff = asyncio.get_running_loop(), Backoff(HURRY_S)
         deadline = loop.time() + self._settings.append_timeout_s
         homes = _homes(commands)
         replies: list[Reply] = [None] * len(commands)

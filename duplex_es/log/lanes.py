@@ -62,14 +62,15 @@ def nobody_minds(*complaints: Reply) -> None:
 
 
 class Backoff:
-    """Pauses that double from 20 ms to half a second, with jitter."""
+    """Pauses that double from 20 ms to ``longest_s``, with jitter."""
 
-    def __init__(self) -> None:
+    def __init__(self, longest_s: float = 0.5) -> None:
+        self._longest_s = longest_s
         self._pause_s = 0.0
 
     def longer_s(self) -> float:
         """How long to wait now: a little longer than the last time."""
-        self._pause_s = min(max(0.02, self._pause_s * 2), 0.5)
+        self._pause_s = min(max(0.02, self._pause_s * 2), self._longest_s)
         return self._pause_s * random.uniform(0.5, 1.0)
 
     async def pause(self) -> None:

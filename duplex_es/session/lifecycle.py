@@ -41,7 +41,7 @@ from .responses import finish, start_response
 from .state import Session, replace
 from .usage import closed
 
-DISCONNECT_GRACE_MS = 30_000
+DISCONNECT_GRACE_S = 30.0
 MAX_IDLE_S = 7 * 86_400.0
 """The longest silence a client can ask for; no timer runs longer."""
 IDLE_TIMER = "idle"
@@ -57,11 +57,14 @@ EXPIRY_WARNING_MS = 30_000
 EXPIRY_REASON = "max_session_duration"
 
 
-def timers(session: Session, idle_ttl_s: float | None = None) -> dict[str, int]:
+def timers(
+    session: Session, idle_ttl_s: float | None = None, disconnect_grace_s: float = DISCONNECT_GRACE_S
+) -> dict[str, int]:
     """The timers this state asks for, name to milliseconds. A silent client is timed out, an absent one waited for.
 
     A caller who says nothing after an answer is spoken to again, once, where the client asks for that. The deployment
-    lets a session lie idle for ``idle_ttl_s``, whatever silence its client asked for.
+    lets a session lie idle for ``idle_ttl_s``, whatever silence its client asked for, and waits ``disconnect_grace_s``
+    for a client that is gone.
     """
     if session.state != "open":
         return {}
@@ -69,7 +72,7 @@ def timers(session: Session, idle_ttl_s: float | None = None) -> dict[str, int]:
     if idle_ttl_s is not None:
         expiry[IDLE_TTL_TIMER] = int(min(idle_ttl_s, MAX_IDLE_S) * 1000) + IDLE_TTL_LATER_MS
     if not session.attached:
-        return {GRACE_TIMER: DISCONNECT_GRACE_MS, **expiry}
+        return {GRACE_TIMER: int(min(disconnect_grace_s, MAX_IDLE_S) * 1000), **expiry}
     wanted = {**expiry, IDLE_TIMER: int(min(session.settings.idle_timeout_s, MAX_IDLE_S) * 1000)}
     silence_ms = (session.settings.turn_detection or {}).get("idle_timeout_ms")
     if isinstance(silence_ms, int) and _awaits_caller(session):

@@ -175,6 +175,18 @@ async def test_slots_move_under_load_and_back(either: StoreCluster) -> None:
         assert not await log.renew(*([list(side) for side in zip(*load.pairs, strict=True)]))
 
 
+async def test_slots_move_under_load_in_the_one_step_of_valkey(own_cluster: StoreCluster) -> None:
+    """Nothing is ever half there: the old node just sends everybody away."""
+    async with two_logs(own_cluster.url) as (log, reader), traffic(log, reader) as load:
+        for slot in set(load.slots):
+            home = own_cluster.primary_of(slot)
+            target = own_cluster.id_of(other_than(own_cluster, home))
+            own_cluster.ask(home, "CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", target)
+            await asyncio.to_thread(own_cluster.wait_for_other_than, slot, home)
+        await load.goes_on()
+        await load.settle()
+
+
 async def test_a_slot_that_is_long_on_its_way_holds_up_only_its_own_sessions(either: StoreCluster) -> None:
     async with two_logs(either.url) as (log, reader), traffic(log, reader, 6) as load:
         slot, others = load.slots[0], [n for n, other in enumerate(load.slots) if other != load.slots[0]]
@@ -204,6 +216,7 @@ async def test_every_operation_works_while_its_slot_moves(own_cluster: StoreClus
         def move() -> None:
             while going:
                 own_cluster.move_slot(slot, other_than(own_cluster, own_cluster.primary_of(slot)), batch=1)
+                time.sleep(0.1)  # whatever names a key that is not there can only be done in between
 
         moving = asyncio.create_task(asyncio.to_thread(move))
         try:

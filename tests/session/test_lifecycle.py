@@ -36,7 +36,7 @@ from duplex_es.session.events import (
 )
 from duplex_es.session.inputs import Input, ModelLost, OpenAs, TimerFired, WorkerTookOver
 from duplex_es.session.lifecycle import (
-    DISCONNECT_GRACE_MS,
+    DISCONNECT_GRACE_S,
     EXPIRY_TIMER,
     EXPIRY_WARNING_TIMER,
     GRACE_TIMER,
@@ -193,7 +193,8 @@ def test_a_session_that_cannot_be_resumed_ends_with_its_socket() -> None:
 
 def test_an_attached_client_is_timed_out_by_its_own_setting_an_absent_one_by_the_grace() -> None:
     scenario = patient(idle_timeout_s=2.5)
-    assert timers(scenario.session) == {GRACE_TIMER: DISCONNECT_GRACE_MS}
+    assert timers(scenario.session) == {GRACE_TIMER: int(DISCONNECT_GRACE_S * 1000)}
+    assert timers(scenario.session, disconnect_grace_s=2.5) == {GRACE_TIMER: 2_500}
     assert timers(scenario.given(ATTACHED).session) == {IDLE_TIMER: 2500}
     assert timers(Session()) == {}
     assert timers(scenario.given(CloseSession()).session) == {}

@@ -310,5 +310,5 @@ def check_state(client: Client, session: Stored) -> Iterator[str]:
 
 
 def _written(frame: Frame) -> object:
-    """A frame as it goes out, without its sound, which no fact holds."""
-    return encode_frame(frame, event_id="", seq=0)
+    """A frame as it is read; the two forms of a whole number are one."""
+    return _json(encode_frame(frame, event_id="", seq=0))

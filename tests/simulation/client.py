@@ -26,6 +26,8 @@ TRY_AGAIN = COME_BACK | {"duplex_session_busy", "resource_exhausted", "runtime_o
 TRY_AGAIN |= {"session.expired", "session.resync_required"}
 PATIENCE_S = 6.0
 ANSWER_S = 3.0
+REFUSED_S = 15.0
+"""So long a token is tried again which the session may have exchanged for one that never arrived."""
 Wire = dict[str, Any]
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 _encode = msgspec.json.Encoder().encode
@@ -88,6 +90,7 @@ class Client:
         self.over_at_s = math.inf
         self.seq = 0
         self.doubts = False
+        self._refused_since_s: float | None = None
         self.durable_seq = 0
         self._draw = draw
         self._durable = draw.choice(("", DURABLE))
@@ -269,7 +272,7 @@ class Client:
             case "session.created" | "session.resumed":
                 line.granted = True
                 self._token, self.incarnation = wire["resume_token"], wire["incarnation"]
-                self.doubts = False
+                self.doubts, self._refused_since_s = False, None
             case "response.created":
                 self._open_response = True
             case "response.done":
@@ -381,7 +384,7 @@ class Client:
             self.attempts.append(self.lines.pop())
         if outcome in COME_BACK or outcome in ("connection", "patience"):
             self.doubts = True
-        elif outcome == "invalid_resume_token" and self.doubts:
+        elif outcome == "invalid_resume_token" and self.doubts and self._may_be_valid_yet():
             self.told = None
         elif outcome == "session_resume_expired" and self.close_sent:
             self.closed = True
@@ -389,6 +392,12 @@ class Client:
         else:
             self.told = self.told or outcome
         return False
+
+    def _may_be_valid_yet(self) -> bool:
+        """A token whose successor was given out but never arrived is good once more when nothing is attached."""
+        if self._refused_since_s is None:
+            self._refused_since_s = self.loop.time()
+        return self.loop.time() - self._refused_since_s < REFUSED_S
 
     async def _ask_again(self, text: str, answered: int) -> None:
         await asyncio.sleep(1.5)

@@ -19,7 +19,7 @@ from duplex_es.log.writers import Writer
 from duplex_es.session import step as session_step
 from duplex_es.session.events import WorkerChanged
 from duplex_es.session.inputs import WorkerTookOver
-from gateway import resuming
+from gateway import connection
 from gateway.heard import Heard
 from workers import actor
 
@@ -169,7 +169,7 @@ def arrivals_forgotten() -> Iterator[None]:
     async def nothing(*_: Any) -> Heard:
         return Heard()
 
-    with patch.object(resuming, "last_heard", nothing):
+    with patch.object(connection, "last_heard", nothing):
         yield
 
 

@@ -88,10 +88,10 @@ def log() -> HinderedLog:
     return HinderedLog()
 
 
-async def answering(log: HinderedLog, model: SpiedModel) -> tuple[Caller, Running]:
+async def answering(log: HinderedLog, model: SpiedModel, **settings: Any) -> tuple[Caller, Running]:
     """A call in the middle of an answer that does not end by itself."""
     caller = await Caller.open(log, "scripted")
-    running = await Running.on(log, model)
+    running = await Running.on(log, model, **settings)
     await caller.append(pcm16(200))
     await caller.say(CommitInput())
     await caller.hears("response.output_audio.delta", 2)
@@ -540,23 +540,17 @@ async def test_a_session_whose_client_is_away_goes_on_with_its_answer(log: Hinde
     await running.die()
 
 
-async def test_a_client_that_does_not_come_back_loses_the_session_after_the_grace(
-    log: HinderedLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lifecycle, "DISCONNECT_GRACE_MS", 50)
-    caller, running = await answering(log, scripted(ENDLESS))
+async def test_a_client_that_does_not_come_back_loses_the_session_after_the_grace(log: HinderedLog) -> None:
+    caller, running = await answering(log, scripted(ENDLESS), disconnect_grace_s=0.05)
     await caller.leave()
     await running.ended()
     await caller.ends("disconnect_grace_expired")
     await check_log(log, caller.ref, ended=True)
 
 
-async def test_a_client_that_comes_back_within_the_grace_keeps_the_session(
-    log: HinderedLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lifecycle, "DISCONNECT_GRACE_MS", 150)
+async def test_a_client_that_comes_back_within_the_grace_keeps_the_session(log: HinderedLog) -> None:
     caller = await Caller.open(log, "scripted", idle_timeout_s=60)
-    running = await Running.on(log, scripted())
+    running = await Running.on(log, scripted(), disconnect_grace_s=0.15)
     await caller.answer()
     await caller.leave()
     await until(lambda: not running.actor.session.attached)

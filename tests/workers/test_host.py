@@ -13,7 +13,7 @@ from duplex_es.log.errors import ConfigurationError, SessionUnknown
 from duplex_es.log.settings import LogSettings
 from duplex_es.model import CloseModel, ModelInfo
 from duplex_es.protocol import ClearInput, CloseSession, CommitInput, Heartbeat
-from duplex_es.session import lifecycle, step
+from duplex_es.session import step
 from tests.support.calls import (
     Caller,
     HinderedLog,
@@ -399,10 +399,9 @@ async def test_a_session_whose_gateway_died_without_a_goodbye_is_waited_for_and_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(host_module, "LOOK_EVERY_S", 0.02)
-    monkeypatch.setattr(lifecycle, "DISCONNECT_GRACE_MS", 50)
     clock = Clock()
     log = HinderedLog(LogSettings(lease_s=10), clock)
-    async with serving(log, scripted(), slots=2) as host:
+    async with serving(log, scripted(), slots=2, disconnect_grace_s=0.05) as host:
         lost, held = await Caller.open(log, "scripted", "lost"), await Caller.open(log, "scripted", "held")
         await asyncio.gather(lost.answer(), held.answer())
         for _ in range(3):

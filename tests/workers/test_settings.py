@@ -30,6 +30,7 @@ SAMPLES = {
     "durability": ("memory", "strict"),
     "replicas": ("1", "2"),
     "idle_ttl_s": ("0", "900"),
+    "disconnect_grace_s": ("0", "120"),
     "max_session_s": ("900", "0"),
     "log_level": ("debug", "error"),
     "log_format": ("json", "text"),

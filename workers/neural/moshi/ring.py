@@ -105,6 +105,12 @@ class KvRing:
                 self._scales[part, slot].index_copy_(1, at, scale)
         return found[0], found[1]
 
+    def read(self, slot: int, columns: int) -> tuple[Tensor, Tensor]:
+        """The first ``columns`` columns of one slot, keys and values, each (heads, columns, head size)."""
+        where = (slot, slice(None), slice(0, columns))
+        keys, values = (self._unpacked(self._rows[part][where], part, where) for part in (0, 1))
+        return keys, values
+
     def seen_by_step(self, position: Tensor) -> Tensor:
         """Which columns a query at ``position`` (slots, new) sees after ``write``: (slots, 1, new, columns)."""
         newest = position[:, -1:]

@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..moshi.shape import MoshiShape
 from ..moshi.transformers import MoshiModel
 
 MODEL_FILE = "model.safetensors"
