@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from ..log.api import Head, SessionLog
 from ..log.errors import ConfigurationError, LogUnavailable, SessionUnknown
 from ..log.opening import open_log
+from ..log.settings import LogSettings
 from .console import Console
 from .errors import ToolError
 from .records import Line, read_lines
@@ -19,7 +20,8 @@ from .render import render
 async def opened(redis_url: str) -> AsyncIterator[SessionLog]:
     """A connected log, closed at the end. Raises: ToolError when the store cannot be reached."""
     try:
-        log = open_log(redis_url)
+        # Only read: what would survive is of no concern here.
+        log = open_log(redis_url, LogSettings(durability="memory"))
     except (ValueError, ConfigurationError) as error:
         raise ToolError(f"{redis_url}: {error}") from error
     try:

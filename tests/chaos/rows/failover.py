@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
+from contextlib import suppress
+
+import redis
 
 from duplex_es.log.api import SessionRef
 from duplex_es.log.keys import SessionKeys
@@ -176,7 +179,8 @@ async def cluster_subscribers_killed(stage: Stage, draw: random.Random) -> Hit:
     """The nodes throw their subscribers out, three times."""
     for _ in range(3):
         for node in stage.fleet.cluster.nodes:
-            await stage.fleet.ask(node, "CLIENT", "KILL", "TYPE", "pubsub")
+            with suppress(redis.ConnectionError):  # among other faults, a node may be dead
+                await stage.fleet.ask(node, "CLIENT", "KILL", "TYPE", "pubsub")
         await asyncio.sleep(draw.uniform(0.1, 0.8))
     return stage.everybody()
 

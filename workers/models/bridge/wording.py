@@ -1,0 +1,106 @@
+"""What a session asks for, in the words of the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from duplex_es.model import Generate, HistoryItem, OpenModel, ReconfigureModel
+from duplex_es.protocol import AppendAudio, CreateItem, CreateResponse, UpdateSession
+from duplex_es.protocol.audio import PCM_F32LE
+
+from ..pcm import floats_of, int16_bytes
+from .options import BridgeOptions
+from .past import message_item
+from .presets import Preset
+
+Settings = OpenModel | ReconfigureModel
+
+
+def opening(request: OpenModel, options: BridgeOptions, preset: Preset, *, ends_turns: bool) -> UpdateSession:
+    """The settings that a server's session begins with. It answers by itself where the client lets it."""
+    extra = dict(request.extra_body)
+    if options.native_duplex:
+        extra.setdefault("native_duplex", True)
+    session: dict[str, object] = {
+        **_settings(request, ends_turns=ends_turns),
+        "input_audio_format": preset.encoding,
+        "output_audio_format": "pcm16",
+        "audio": {
+            "input": {"format": {"type": _kind(preset), "rate": preset.input_rate_hz}},
+            "output": {"format": {"type": "audio/pcm", "rate": preset.output_rate_hz}},
+        },
+        "playback_commit_policy": "commit_all_on_done",
+    }
+    if preset.encoding == PCM_F32LE:
+        session["audio"] = {
+            "input": {"sample_rate_hz": preset.input_rate_hz},
+            "output": {"sample_rate_hz": preset.output_rate_hz},
+        }
+    if options.model:
+        session["model"] = options.model
+    if request.ref_audio:
+        session["ref_audio"] = request.ref_audio
+    if extra:
+        session["extra_body"] = extra
+    return UpdateSession(session=session)
+
+
+def _kind(preset: Preset) -> str:
+    return "pcm_f32le" if preset.encoding == PCM_F32LE else "audio/pcm"
+
+
+def changed(request: ReconfigureModel, *, ends_turns: bool, event_id: str) -> UpdateSession:
+    """Settings that hold from now on."""
+    return UpdateSession(session=_settings(request, ends_turns=ends_turns), event_id=event_id)
+
+
+def _settings(request: Settings, *, ends_turns: bool) -> dict[str, object]:
+    session: dict[str, object] = {"modalities": list(request.modalities), "overlap_policy": request.overlap_policy}
+    for name in ("instructions", "voice", "temperature"):
+        value = getattr(request, name)
+        if value is not None:
+            session[name] = value
+    if request.tools:
+        session["tools"] = list(request.tools)
+    if request.turn_detection is not None and ends_turns:
+        session["turn_detection"] = request.turn_detection
+    return session
+
+
+def append(
+    pcm: bytes, encoding: str, *, is_speech: bool | None, force_listen: bool, event_id: str
+) -> AppendAudio:
+    """Caller audio (float32) as the server takes it."""
+    audio = pcm[: len(pcm) - len(pcm) % 4] if encoding == PCM_F32LE else int16_bytes(floats_of(pcm))
+    hints: dict[str, bool] = {} if is_speech is None else {"is_speech": is_speech}
+    if force_listen:
+        hints["force_listen"] = True
+    return AppendAudio(audio=audio, event_id=event_id, **hints)
+
+
+def asking(request: Generate, event_id: str) -> CreateResponse:
+    """An answer asked for, with what it overrides."""
+    response: dict[str, object] = {"modalities": list(request.modalities)}
+    for name in ("instructions", "voice", "temperature", "max_output_tokens", "tool_choice"):
+        value = getattr(request, name)
+        if value is not None:
+            response[name] = value
+    if request.tools is not None:
+        response["tools"] = list(request.tools)
+    return CreateResponse(response=response, event_id=event_id)
+
+
+def untold(history: Sequence[HistoryItem], told_item: str | None) -> list[CreateItem]:
+    """What was typed since ``told_item``: the server has heard everything else itself, or said it."""
+    names = [entry.item_id for entry in history]
+    after = names.index(told_item) + 1 if told_item in names else 0
+    if told_item is not None and told_item not in names:
+        # It was deleted: what is certainly new is what was typed last.
+        after = len(history)
+        while after and _is_typed(history[after - 1]):
+            after -= 1
+    return [message_item(entry) for entry in history[after:] if _is_typed(entry)]
+
+
+def _is_typed(entry: HistoryItem) -> bool:
+    return entry.role in ("user", "system") and not entry.spoken and bool(entry.text)
