@@ -57,7 +57,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> Callable[[VoiceServer, MemoryLo
     def use(server: VoiceServer, log: MemoryLog) -> None:
         monkeypatch.setattr(StandInStack, "urls", [server.url, server.url], raising=False)
         monkeypatch.setattr(demo, "Stack", StandInStack)
-        monkeypatch.setattr(show, "open_log", lambda url: log)
+        monkeypatch.setattr(show, "open_log", lambda url, settings: log)
 
     return use
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.unit
 async def listed(
     monkeypatch: pytest.MonkeyPatch, log: MemoryLog, capsys: pytest.CaptureFixture[str]
 ) -> list[list[str]]:
-    monkeypatch.setattr(show, "open_log", lambda url: log)
+    monkeypatch.setattr(show, "open_log", lambda url, settings: log)
     assert await sessions.run(argparse.Namespace(redis_url="memory://")) == 0
     return [line.split() for line in capsys.readouterr().out.splitlines()]
 

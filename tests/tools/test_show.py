@@ -18,7 +18,7 @@ pytestmark = pytest.mark.unit
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> MemoryLog:
     memory = MemoryLog()
-    monkeypatch.setattr(show, "open_log", lambda url: memory)
+    monkeypatch.setattr(show, "open_log", lambda url, settings: memory)
     return memory
 
 
