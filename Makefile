@@ -102,7 +102,7 @@ packaging: $(STAMP) ## the client alone in a clean environment: what it brings, 
 neural: $(STAMP) ## the torch engines on tiny random weights, in an environment of their own (NEURAL)
 	test -x $(NEURAL)/bin/python || $(PYTHON) -m venv $(NEURAL)
 	$(NEURAL)/bin/python -m pip --disable-pip-version-check install --quiet -r deploy/requirements/neural-test.txt
-	$(NEURAL)/bin/python -m pytest tests/workers/neural
+	$(NEURAL)/bin/python -m pytest --confcutdir tests/workers/neural tests/workers/neural
 
 .PHONY: soak
 soak: $(STAMP) ## 50,000 whole sessions of random commands, signals and faults, and other long property tests

@@ -48,7 +48,8 @@ class EchoGuard:
         self._window = np.concatenate([self._window, piece])[-max(_samples(WINDOW_MS), piece.size) :]
         if not self._is_echo():
             return heard
-        return Heard(np.zeros_like(heard.samples), heard.rate_hz, None if heard.rms is None else 0.0)
+        rms = None if heard.rms is None else 0.0
+        return replace(heard, samples=np.zeros_like(heard.samples), rms=rms)
 
     def _is_echo(self) -> bool:
         window, spoken = self._window, self._spoken

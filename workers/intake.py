@@ -217,7 +217,10 @@ def _cut(settings: Settings, command: AppendAudio, heard: Heard, found: list[Fou
     for samples, verdict in found:
         until = at + samples
         within = Heard(
-            heard.samples[at:until], heard.rate_hz, None if heard.rms is None else loudness(heard.samples[at:until])
+            heard.samples[at:until],
+            heard.rate_hz,
+            None if heard.rms is None else loudness(heard.samples[at:until]),
+            () if at else heard.frames,
         )
         piece = msgspec.structs.replace(piece, audio=data[at * unit : until * unit])
         parts.append(Part(AudioArrived(command=piece, rms=within.rms, vad=verdict), within))

@@ -5,14 +5,17 @@ Resampling keeps its state per session, so that there is no click where two appe
 
 from __future__ import annotations
 
+import logging
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import soxr
+from msgspec import UNSET
 
-from duplex_es.protocol import AppendAudio, AudioFormat, ProtocolError
+from duplex_es.protocol import AppendAudio, AudioFormat, ProtocolError, decode_base64
 from duplex_es.protocol.audio import PCM16, PCM_F32LE
 from duplex_es.session.sound import appended_sound
 from duplex_es.session.state import Settings
@@ -22,6 +25,7 @@ from . import g711
 Samples = npt.NDArray[np.float32]
 
 _PCM16_STEP = np.float32(1 / 32768)
+_log = logging.getLogger(__name__)
 _NOTHING: Samples = np.zeros(0, dtype=np.float32)
 
 
@@ -30,12 +34,14 @@ class Heard:
     """One append, decoded once for all who need it.
 
     ``samples`` is ``(samples,)`` float32 in [-1, 1] at ``rate_hz``, the append's own rate. ``rms`` is their root mean
-    square, ``None`` where the client's own verdict makes it pointless.
+    square, ``None`` where the client's own verdict makes it pointless. ``frames`` are the pictures that came with it,
+    as the client wrote them: bare base64.
     """
 
     samples: Samples
     rate_hz: int
     rms: float | None
+    frames: tuple[str, ...] = ()
 
 
 def decoded(sound: AudioFormat, data: bytes) -> Samples:
@@ -58,7 +64,18 @@ def hear(settings: Settings, command: AppendAudio) -> Heard | None:
     except ProtocolError:
         return None
     samples = decoded(sound, data)
-    return Heard(samples, sound.sample_rate_hz, loudness(samples) if command.speech_verdict is None else None)
+    rms = loudness(samples) if command.speech_verdict is None else None
+    given = [] if command.video_frames is UNSET else command.video_frames
+    return Heard(samples, sound.sample_rate_hz, rms, tuple(frame for frame in given if frame is not None))
+
+
+def pictures(heard: Heard) -> Iterator[bytes]:
+    """The pictures that came with ``heard``; one that is no base64 after all is left out."""
+    for frame in heard.frames:
+        try:
+            yield decode_base64(frame)
+        except ValueError:
+            _log.warning("a picture of %d characters is no base64 and is left out", len(frame))
 
 
 def loudness(samples: Samples) -> float | None:

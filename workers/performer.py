@@ -34,7 +34,7 @@ from duplex_es.session.state import Session, replace
 
 from .detector import Detectors
 from .journal import Journal
-from .listener import Heard
+from .listener import Heard, pictures
 from .places import Tracker, sound_at
 from .rehearing import Again, committed_sound
 from .utterance import Committed
@@ -90,7 +90,8 @@ class Performer:
         match effect:
             case FeedAppended():
                 if heard is not None:
-                    await self._feed(effect, *self._ear.hear(heard, consumed if effect.part is None else None))
+                    sound = self._ear.hear(heard, consumed if effect.part is None else None)
+                    await self._feed(effect, *sound, self._frames(heard))
             case AskModel(request=OpenModel() as request):
                 await self.open_model(request)
             case RestartModel(request=request):
@@ -164,7 +165,8 @@ class Performer:
             is_speech=again.is_speech,
             force_listen=not session.settings.auto_response,
         )
-        await self._feed(effect, *self._ear.hear(again.heard, again.entry, again.skipped))
+        sound = self._ear.hear(again.heard, again.entry, again.skipped)
+        await self._feed(effect, *sound, self._frames(again.heard))
 
     async def _hear_again(self, request: EndTurn, session: Session) -> None:
         """Let a new model hear a whole turn of before, and end it as it was ended then."""
@@ -198,8 +200,13 @@ class Performer:
             *self._ear.rest(consumed),
         )
 
-    async def _feed(self, effect: FeedAppended, pcm: bytes, place: str) -> None:
-        if self._mind is None or not pcm:
+    def _frames(self, heard: Heard) -> tuple[bytes, ...]:
+        return tuple(pictures(heard)) if heard.frames and self._model.info.takes_frames else ()
+
+    async def _feed(
+        self, effect: FeedAppended, pcm: bytes, place: str, frames: tuple[bytes, ...] = ()
+    ) -> None:
+        if self._mind is None or not (pcm or frames):
             return
         await self._mind.perform(
             FeedAudio(
@@ -208,6 +215,7 @@ class Performer:
                 end_ms=effect.end_ms,
                 is_speech=effect.is_speech,
                 force_listen=effect.force_listen,
+                frames=frames,
                 place=place,
             )
         )

@@ -67,7 +67,7 @@ async def unsettled_sound(
             if surplus_ms <= 0:
                 continue
             wanted = min(heard.samples.size, -(-surplus_ms * heard.rate_hz // 1000))
-            sound = Heard(heard.samples[heard.samples.size - wanted :], heard.rate_hz, heard.rms)
+            sound = Heard(heard.samples[heard.samples.size - wanted :], heard.rate_hz, heard.rms, heard.frames)
             yield Again(sound, clock.ms, said.speech_verdict, entry.id, heard.samples.size - wanted)
 
 

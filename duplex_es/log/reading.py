@@ -1,4 +1,4 @@
-"""Reading stored entries: one XRANGE for the records, one for the audio of exactly those."""
+"""Reading stored entries: one XRANGE for the records, one beside it for their audio."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ async def read_after(exchange: Exchange, stream: StreamKeys, after: EntryId, lim
 
     A missing stream reads as empty. Audio that has expired, or that never was, is ``None``.
     """
-    (found,) = await exchange([("XRANGE", stream.records, f"({after}", "+", "COUNT", limit)])
-    records = _entries(found)
-    if not records or not audio:
-        return [Entry(EntryId.parse(entry_id), body) for entry_id, body in records]
-    # Audio is written before its record: what has a record by now has its audio, too.
-    (found,) = await exchange([("XRANGE", stream.audio, records[0][0], records[-1][0])])
-    sounds = dict(_entries(found))
+    wanted = (stream.records, stream.audio) if audio else (stream.records,)
+    # In one pipeline, which is answered or asked again as a whole: a store that comes back without its last moments in
+    # between would give the record of one life without the audio of it. Audio is written before its record, under ids
+    # that records have, so the first ones of it are those of these records.
+    found = await exchange([("XRANGE", key, f"({after}", "+", "COUNT", limit) for key in wanted])
+    records, sounds = _entries(found[0]), dict(_entries(found[1])) if audio else {}
     return [Entry(EntryId.parse(entry_id), body, sounds.get(entry_id)) for entry_id, body in records]
 
 

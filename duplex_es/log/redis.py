@@ -40,9 +40,10 @@ from .watch import WorkerWatch
 
 
 class RedisLog:
-    """A ``SessionLog`` on one Redis or Valkey node. Made outside of any event loop, used within one.
+    """A ``SessionLog`` on Redis or Valkey. Made outside of any event loop, used within one.
 
-    ``check`` is off only for stand-ins that know no INFO.
+    ``store`` makes connections to its one node, or says how many there are. ``check`` is off only for stand-ins that
+    know no INFO.
     """
 
     def __init__(

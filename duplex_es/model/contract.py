@@ -41,7 +41,8 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     What the host and the session check for the model: an append holds at most ``longest_append_samples`` at its input
     rate; ``fixed_settings`` cannot change once the session is open; ``private_keys`` of ``extra_body`` are not the
     client's to set (one that ends in ``*`` means all that begin so). ``keeps_audio``: the model keeps what it heard by
-    item, so its history holds spoken items without text, too. ``without_opt_in`` is the card of a session whose
+    item, so its history holds spoken items without text, too. ``takes_frames``: pictures that come with the audio are
+    handed to it; other models never see them. ``without_opt_in`` is the card of a session whose
     client did not send ``extra_body.native_duplex: true``; ``None`` when nothing depends on that.
     """
 
@@ -61,6 +62,7 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     fixed_settings: tuple[str, ...] = ()
     private_keys: tuple[str, ...] = ()
     keeps_audio: bool = False
+    takes_frames: bool = False
     without_opt_in: ModelInfo | None = None
 
     @property

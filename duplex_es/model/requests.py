@@ -70,7 +70,8 @@ class FeedAudio(msgspec.Struct, frozen=True, kw_only=True):
 
     ``end_ms`` is the session's input clock after this audio: cumulative milliseconds since the session opened.
     ``is_speech`` is the client's own verdict, ``None`` when it gave none. ``force_listen`` forbids to end a turn or to
-    start speaking because of this audio: the client wants to commit by itself.
+    start speaking because of this audio: the client wants to commit by itself. ``frames`` are the camera's pictures that
+    came with it, JPEG or PNG files, for models whose card says ``takes_frames``.
 
     ``place`` is the host's own name for where this piece lies in the session's log, for models that name it in a
     ``Recipe``.
@@ -81,6 +82,7 @@ class FeedAudio(msgspec.Struct, frozen=True, kw_only=True):
     end_ms: int
     is_speech: bool | None = None
     force_listen: bool = False
+    frames: tuple[bytes, ...] = ()
     place: str = ""
 
 

@@ -76,7 +76,7 @@ class SessionClosed(Fact, frozen=True, kw_only=True):
     """The session ended; ``reason`` is one of the wire's closing reasons, ``usage`` what it cost in all."""
 
     reason: str
-    usage: dict[str, float] | None = None
+    usage: dict[str, int | float] | None = None
 
 
 class ExpiryAnnounced(Fact, frozen=True, kw_only=True):

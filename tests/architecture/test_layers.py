@@ -36,9 +36,20 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     "workers": (CORE | {"workers.vad"}, {"msgspec", "numpy", "soxr", "uvloop"}),
     "workers.vad": ({PROTOCOL}, {"numpy", "onnxruntime"}),
     "workers.engine": (set(), {"numpy"}),
+    "workers.neural": ({"workers.engine"}, {"numpy", "torch", "triton", "transformers", "safetensors", "sentencepiece"}),
     "workers.models": (
-        {PROTOCOL, MODEL, "workers.vad", "workers.engine"},
-        {"msgspec", "numpy", "onnxruntime", "ctranslate2", "hibari", "hibari_tts", "httpx"},
+        {PROTOCOL, MODEL, "workers.vad", "workers.engine", "workers.neural"},
+        {
+            "msgspec",
+            "numpy",
+            "onnxruntime",
+            "ctranslate2",
+            "hibari",
+            "hibari_tts",
+            "httpx",
+            "websockets",
+            "cryptography",
+        },
     ),
 }
 # Every package may ask for the version.

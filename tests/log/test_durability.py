@@ -225,6 +225,7 @@ async def test_a_store_that_came_back_without_it_is_not_believed(own_valkey: Sto
         async with reader.follow_output(attachment.ref) as follower:
             follower.start(START)
             assert len(await take(follower, 8)) == 8
+            await writer.close_connections()  # else it would notice the restart, and write them again at once
             own_valkey.kill()
             own_valkey.start()
             raw.config_set("appendonly", "yes")

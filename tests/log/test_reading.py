@@ -26,9 +26,11 @@ class Store:
     def __init__(self, records: list[Reply] | ResponseError, audio: list[Reply]) -> None:
         self.streams: dict[object, Reply] = {"records": records, "audio": audio}
         self.sent: list[Command] = []
+        self.pipelines = 0
 
     async def exchange(self, commands: Sequence[Command]) -> list[Reply]:
         self.sent += commands
+        self.pipelines += 1
         return [self.streams[command[1]] for command in commands]
 
 
@@ -44,8 +46,9 @@ async def test_audio_is_put_beside_its_record() -> None:
     ]
     assert store.sent == [
         ("XRANGE", "records", "(7-40", "+", "COUNT", 10),
-        ("XRANGE", "audio", b"7-41", b"8-42"),
+        ("XRANGE", "audio", "(7-40", "+", "COUNT", 10),
     ]
+    assert store.pipelines == 1, "a store that restarts in between must not give the one without the other"
 
 
 async def test_audio_is_not_moved_when_nobody_wants_it() -> None:
@@ -54,10 +57,15 @@ async def test_audio_is_not_moved_when_nobody_wants_it() -> None:
     assert len(store.sent) == 1
 
 
-async def test_nothing_is_one_question() -> None:
-    store = Store([], [])
-    assert await read_after(store.exchange, STREAM, EntryId(7, 40), 10, audio=True) == []
-    assert len(store.sent) == 1
+async def test_audio_of_records_that_were_not_read_is_left_out() -> None:
+    store = Store(RECORDS[:1], [[b"7-41", [b"b", b"pcm"]], [b"8-42", [b"b", b"later"]]])
+    assert await read_after(store.exchange, STREAM, EntryId(7, 40), 1, audio=True) == [
+        Entry(EntryId(7, 41), b"a", b"pcm")
+    ]
+
+
+async def test_nothing_there_is_nothing_read() -> None:
+    assert await read_after(Store([], []).exchange, STREAM, EntryId(7, 40), 10, audio=True) == []
 
 
 async def test_backwards_is_one_question_from_the_end_or_from_an_entry() -> None:

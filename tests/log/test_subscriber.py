@@ -244,3 +244,45 @@ async def test_a_follower_cut_off_at_the_end_still_hears_of_it(own_valkey: Store
         assert found[-2:] == ["1-1", "Ended"]
     await log.close_connections()
     await other.close_connections()
+
+
+async def test_channels_move_to_another_connection_with_those_who_listen(
+    tested: Subscriber, own_valkey: StoreProcess, raw: redis.Redis
+) -> None:
+    """As when a slot gets another node: who hears of the new place only must first learn that it missed something."""
+    other, ear, waiting = subscriber(own_valkey.url, LogSettings()), Ear(), Ear()
+    await tested.subscribe("c", ear)
+    await tested.subscribe("stays", Ear())
+    other.adopt(tested.let_go(["c", "unknown"]))
+    assert (tested.names(), other.names()) == (["stays"], ["c"])
+
+    async def resumptions() -> int:
+        return ear.resumptions
+
+    await eventually(resumptions, lambda count: count == 1)
+    await other.subscribe("c", waiting)
+
+    async def listeners() -> int:
+        return int(raw.pubsub_numsub("c")[0][1])
+
+    await eventually(listeners, lambda count: count == 1)
+    raw.publish("c", b"here")
+    await heard(ear, [b"here"])
+    await heard(waiting, [b"here"])
+    assert waiting.resumptions == 0
+    other.unsubscribe("c", ear)
+    other.unsubscribe("c", waiting)
+    await eventually(listeners, lambda count: count == 0)
+    await other.close()
+
+
+async def test_whoever_waits_for_a_confirmation_moves_along(own_valkey: StoreProcess, raw: redis.Redis) -> None:
+    away, here, ear = subscriber(f"redis://127.0.0.1:{free_port()}/0"), subscriber(own_valkey.url), Ear()
+    joining = asyncio.create_task(away.subscribe("c", ear))
+    await asyncio.sleep(0.05)
+    here.adopt(away.let_go(["c"]))
+    await asyncio.wait_for(joining, 2.0)
+    assert (raw.publish("c", b"x"), ear.resumptions) == (1, 0)
+    await heard(ear, [b"x"])
+    for one in (away, here):
+        await one.close()

@@ -15,6 +15,7 @@ from duplex_es.log.errors import Fenced
 from duplex_es.log.keys import SessionKeys
 from duplex_es.log.redis import RedisLog
 from duplex_es.log.settings import LogSettings
+from duplex_es.log.watch import MISSES, WorkerWatch
 from duplex_es.testing.log_stage import LogStage
 from tests.support.processes import StoreProcess
 
@@ -132,3 +133,35 @@ async def test_a_worker_stands_once_however_often_it_registers(
         while raw.pubsub_numsub(channel) != [(channel.encode(), 0)]:
             await asyncio.sleep(0.01)
     assert not raw.sismember(keys.WATCHED, "w3")
+
+
+class Strangers:
+    """Nodes that list two workers and say of none that anybody listens to it."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.here: set[str] = set()
+
+    async def calls(self, commands: list[tuple[str, ...]]) -> list[object]:
+        self.asked += [" ".join(map(str, command[:2])) for command in commands]
+        return [[b"w1", b"w2"] if command[0] == "SMEMBERS" else None for command in commands]
+
+    async def listened_to(self, names: list[str]) -> set[str]:
+        return self.here & set(names)
+
+    async def subscribe(self, name: str, listener: object) -> None: ...
+
+
+async def test_whoever_does_not_see_itself_calls_nobody_dead() -> None:
+    """Subscriptions may all be on their way to another node."""
+    nodes = Strangers()
+    watch = WorkerWatch(nodes, LogSettings(watch_interval_s=60.0))  # type: ignore[arg-type]
+    await watch.stand_for("w1")
+    for _ in range(2 * MISSES):
+        await watch.look()
+    assert set(nodes.asked) == {f"SMEMBERS {keys.WATCHED}"}
+    nodes.here = {keys.alive_channel("w1")}
+    for _ in range(MISSES):
+        await watch.look()
+    assert f"SET {keys.burial('w2')}" in nodes.asked
+    await watch.close()

@@ -251,9 +251,7 @@ class Fleet:
 
     async def replace(self, service: Service) -> Service:
         """Start another process like ``service`` and return once it is ready; the old one goes on living."""
-        kind = "gateway" if service in self.gateways else "worker"
-        new = await self._add(kind)
-        await self._ready(new)
+        (new,) = await self._ready(await self._add("gateway" if service in self.gateways else "worker"))
         return new
 
     def forget(self, service: Service) -> None:
@@ -322,8 +320,21 @@ class Fleet:
             self._links[service] = link
         return service
 
-    async def _ready(self, *services: Service) -> None:
-        await asyncio.gather(*(asyncio.to_thread(service.wait_until_ready) for service in services))
+    async def _ready(self, *services: Service) -> list[Service]:
+        """Return once all are ready: these, or others in their place."""
+        return list(await asyncio.gather(*(self._ready_or_another(service) for service in services)))
+
+    async def _ready_or_another(self, service: Service) -> Service:
+        try:
+            await asyncio.to_thread(service.wait_until_ready)
+        except RuntimeError:
+            if "address already in use" not in service.words:
+                raise
+            # Somebody took the port between the moment it was found to be free and the start.
+            another = await self._add("gateway" if service in self.gateways else "worker")
+            self.forget(service)
+            return await self._ready_or_another(another)
+        return service
 
 
 def _wait_for_copies(nodes: list[StoreProcess]) -> None:

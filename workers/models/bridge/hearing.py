@@ -1,4 +1,4 @@
-"""What a server's frames come to as signals. Knows neither sockets nor clocks: the same frames give the same signals."""
+"""What a server's frames come to as signals. Knows neither sockets nor clocks: same frames, same signals."""
 
 from __future__ import annotations
 
@@ -199,7 +199,10 @@ class Hearing:
         fault, self._fault = self._fault, None
         details = frame.response.status_details
         reason = given(details.reason, "") if isinstance(details, wire.StatusDetails) else ""
-        code, message = fault or (reason or "response_error", f"the model's server ended the answer: {reason or 'failed'}")
+        code, message = fault or (
+            reason or "response_error",
+            f"the model's server ended the answer: {reason or 'failed'}",
+        )
         return [ModelFailed(epoch=answer.epoch, code=code, message=message)]
 
     def _cut_itself(self, answer: Answer, frame: wire.ResponseDone) -> list[Signal]:
@@ -246,7 +249,9 @@ class Hearing:
             return []
         said = frame.event
         item = Item(
-            call_id=_text(said.get("call_id")), name=_text(said.get("name")), arguments=_text(said.get("arguments")) or "{}"
+            call_id=_text(said.get("call_id")),
+            name=_text(said.get("name")),
+            arguments=_text(said.get("arguments")) or "{}",
         )
         turn, self.standing.turns = self.standing.turns, self.standing.turns + 1
         return self._called(item, turn)

@@ -54,7 +54,7 @@ class Line:
                 compression=None,
                 max_size=MAX_FRAME_BYTES,
                 open_timeout=timeout_s,
-                **({"proxy": None} if is_loopback(url) else {}),
+                proxy=None if is_loopback(url) else True,
             )
         except InvalidStatus as error:
             status = error.response.status_code

@@ -11,8 +11,8 @@ from .presets import PRESETS
 class BridgeOptions:
     """Which servers are asked, and how.
 
-    ``url`` are the addresses of their realtime endpoints (``ws://host:8000/v1/realtime``), comma separated; ``model`` is
-    what they are asked for. ``key_variable`` names the environment variable with their bearer token. ``sessions`` is
+    ``url`` are the addresses of their realtime endpoints (``ws://host:8000/v1/realtime``), comma separated, ``model``
+    is what they are asked for. ``key_variable`` names the environment variable with their bearer token. ``sessions`` is
     how many each takes from this worker (``none``: as many as it takes). ``name`` is the model that sessions ask for
     here. ``preset`` is the row that stands in for a server that cannot be reached at load, with what no server says.
 

@@ -31,7 +31,9 @@ class Seal:
             try:
                 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
             except ImportError as error:
-                raise SecretUnusable("secret_file needs the package cryptography: pip install duplex-es[bridge]") from error
+                raise SecretUnusable(
+                    "secret_file needs the package cryptography: pip install duplex-es[bridge]"
+                ) from error
             self._ciphers = [ChaCha20Poly1305(key) for key in keys]
 
     @classmethod

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import UNSET
+
 from duplex_es.model import Generate, HistoryItem, OpenModel, ReconfigureModel
 from duplex_es.protocol import AppendAudio, CreateItem, CreateResponse, UpdateSession
 from duplex_es.protocol.audio import PCM_F32LE
@@ -67,15 +69,15 @@ def _settings(request: Settings, *, ends_turns: bool) -> dict[str, object]:
     return session
 
 
-def append(
-    pcm: bytes, encoding: str, *, is_speech: bool | None, force_listen: bool, event_id: str
-) -> AppendAudio:
+def append(pcm: bytes, encoding: str, *, is_speech: bool | None, force_listen: bool, event_id: str) -> AppendAudio:
     """Caller audio (float32) as the server takes it."""
     audio = pcm[: len(pcm) - len(pcm) % 4] if encoding == PCM_F32LE else int16_bytes(floats_of(pcm))
-    hints: dict[str, bool] = {} if is_speech is None else {"is_speech": is_speech}
-    if force_listen:
-        hints["force_listen"] = True
-    return AppendAudio(audio=audio, event_id=event_id, **hints)
+    return AppendAudio(
+        audio=audio,
+        is_speech=UNSET if is_speech is None else is_speech,
+        force_listen=True if force_listen else UNSET,
+        event_id=event_id,
+    )
 
 
 def asking(request: Generate, event_id: str) -> CreateResponse:

@@ -117,7 +117,7 @@ def isolation(bench: Bench, store: torch.dtype | None) -> dict[str, Any]:
     def equal(one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> int:
         return int(((one[0] == other[0]).all(1) & (one[1] == other[1]).all(1)).sum())
 
-    return {"frames": FRAMES, "equal_beside_others": equal(alone, busy), "equal_in_another_row": equal(alone, elsewhere)}
+    return {"frames": FRAMES, "beside_others": equal(alone, busy), "in_another_row": equal(alone, elsewhere)}
 
 
 def recording(bench: Bench) -> dict[str, Any]:

@@ -16,7 +16,8 @@ def spread(values_ms: Sequence[float]) -> dict[str, float]:
         return {}
     ordered = sorted(values_ms)
     places = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
-    found = {name: round(ordered[min(len(ordered) - 1, int(place * len(ordered)))], 3) for name, place in places.items()}
+    last = len(ordered) - 1
+    found = {name: round(ordered[min(last, int(place * len(ordered)))], 3) for name, place in places.items()}
     return found | {"max": round(ordered[-1], 3)}
 
 
@@ -57,7 +58,8 @@ def surroundings(device: torch.device) -> dict[str, Any]:
     found: dict[str, Any] = {"torch": torch.__version__, "transformers": transformers.__version__, "device": "cpu"}
     if device.type == "cuda":
         found["device"] = torch.cuda.get_device_name(device)
-        asked = ["nvidia-smi", "--query-gpu=clocks.sm,power.draw,temperature.gpu,driver_version", "--format=csv,noheader"]
+        query = "--query-gpu=clocks.sm,power.draw,temperature.gpu,driver_version"
+        asked = ["nvidia-smi", query, "--format=csv,noheader"]
         try:
             found["nvidia_smi"] = subprocess.run(asked, capture_output=True, text=True, timeout=20).stdout.strip()
         except (OSError, subprocess.TimeoutExpired) as error:

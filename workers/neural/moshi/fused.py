@@ -35,7 +35,7 @@ class FusedStepper(Stepper):
         super().__init__(*arguments, **more)
         shape, slots = self.shape, self.slots
         wanted = PROGRAMS // (slots * shape.heads) + 1
-        self._parts = max(1, min(MOST_PARTS, _power_of_2(wanted)))
+        self._parts = max(2, min(MOST_PARTS, _power_of_2(wanted)))
         self._ids_made = self._ids(slots, shape.made)
         self._query = self._rows(slots, shape.width)
         self._looked = self._rows(slots, shape.width)

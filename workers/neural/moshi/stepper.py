@@ -174,9 +174,7 @@ class Stepper:
 
     def _drawn(self, logits: Tensor, key: Tensor, *, is_text: bool) -> Tensor:
         how = self.sampling
-        temperature, top = (
-            (how.text_temperature, how.text_top) if is_text else (how.code_temperature, how.code_top)
-        )
+        temperature, top = (how.text_temperature, how.text_top) if is_text else (how.code_temperature, how.code_top)
         return drawn(logits, key, temperature, top, greedy=how.greedy)
 
     def _through_piece(self, rows: Tensor, slot: int, first: int) -> None:

@@ -163,7 +163,7 @@ class MoshiModel(nn.Module):
         return normed(x, self.norm)
 
     def through_piece(self, x: Tensor, rings: Sequence[KvRing], slot: int, first: int) -> None:
-        """A piece of known rows ``x`` (new, width) of one slot, from position ``first`` on; only what is kept counts."""
+        """A piece of known rows ``x`` (new, width) of a slot, from position ``first`` on: only what it keeps counts."""
         new = x.shape[0]
         position = torch.arange(first, first + new, device=x.device)
         cosine, sine = turns_of(position, self.shape.head_size, self.shape.rope_theta)

@@ -62,9 +62,7 @@ def build(options: EngineOptions) -> Parts:
     codec_model = _codec(shape, folder, options.seed).to(device)
     store = {"auto": dtype, "bf16": torch.bfloat16, "int8": torch.int8}[options.kv]
     slots = _slots(options, shape, store, StreamingCodec(codec_model, 1).bytes_per_slot, device)
-    stepper = stepper_class(options.path, device)(
-        model, slots, store=store, sampling=Sampling(greedy=options.greedy)
-    )
+    stepper = stepper_class(options.path, device)(model, slots, store=store, sampling=Sampling(greedy=options.greedy))
     codec = StreamingCodec(codec_model, slots, codebooks=shape.codebooks)
     pieces = NumberedPieces(shape.text_card) if folder is None else TextPieces(folder / TEXT_FILE)
     voices = None if folder is None else Voices(folder / VOICES_FOLDER, shape)
@@ -121,9 +119,7 @@ def _dtype(name: str, device: torch.device) -> torch.dtype:
     return {"bf16": torch.bfloat16, "fp32": torch.float32}[name]
 
 
-def _moshi(
-    shape: MoshiShape, dtype: torch.dtype, device: torch.device, folder: Path | None, seed: int
-) -> MoshiModel:
+def _moshi(shape: MoshiShape, dtype: torch.dtype, device: torch.device, folder: Path | None, seed: int) -> MoshiModel:
     # Made in place and in its own numbers: a second copy of 15 GB would not fit everywhere.
     with torch.device("meta"):
         model = MoshiModel(shape)

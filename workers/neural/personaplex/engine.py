@@ -127,9 +127,7 @@ class PersonaPlexEngine:
         if int(records[:, 0].max()) > shape.text_card or int(records[:, 1:].max()) > shape.code_card:
             raise MemoryBroken("a memory of another model's ids")
 
-    def _opened(
-        self, slot: int, plan: Opening, seed: tuple[int, int], frame: int, records: Tensor
-    ) -> Iterator[None]:
+    def _opened(self, slot: int, plan: Opening, seed: tuple[int, int], frame: int, records: Tensor) -> Iterator[None]:
         """Put in what is known, a chunk between two yields."""
         beat, frames = self.parts.beat, frame + len(records)
         with self._faults():
@@ -220,17 +218,16 @@ class PersonaPlexEngine:
 
     def _rehearse(self) -> None:
         """Once through all that a session needs, so that no session pays for it."""
-        self.parts.beat.synchronize()
         opening = {"session_id": "rehearsal", "instructions": "You are here to warm up."}
-        for memory in (b"", b"".join(self._rehearsed(number) for number in range(8))):
+        is_on_gpu = self.parts.beat.stepper.device.type == "cuda"
+        first, nothing = self.opening_frames(opening), np.zeros(self.parts.shape.streams, np.int64)
+        frames = MEMORY_WINDOWS * self.parts.shape.window if is_on_gpu else 8
+        for memory in (b"", b"".join(pack_frame(first + number, nothing) for number in range(frames))):
             for _ in self.open(0, opening, memory):
                 pass
             self.step([0], np.zeros((1, FRAME_SAMPLES), np.float32))
         self.close(0)
         self.parts.beat.reset(0, (0, 0))
-
-    def _rehearsed(self, number: int) -> bytes:
-        return pack_frame(self.opening_frames({}) + number, np.zeros(self.parts.shape.streams, np.int64))
 
     @contextmanager
     def _faults(self) -> Iterator[None]:

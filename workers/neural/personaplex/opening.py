@@ -1,7 +1,7 @@
 """What comes before the first frame of a session: a voice, a silence, who it is to be, and a silence.
 
-All of it is known beforehand, so it goes in as one piece. In each of these frames the caller's side plays a tone and the
-model's side is silent; only the text differs.
+All of it is known beforehand, so it goes in as one piece. In each of these frames the caller's side plays a tone and
+the model's side is silent; only the text differs.
 """
 
 from __future__ import annotations
@@ -70,7 +70,6 @@ def _after_voice(shape: MoshiShape, voice: Voice) -> Standing:
         [code if 0 <= code <= limit else limit for code, limit in zip(column, nothing, strict=True)]
         for column in (here, following)
     )
-    own, theirs = slice(1, shape.made), slice(shape.made, shape.streams)
     # What was given in a frame is an input one frame later, or two if its code is delayed.
     newer = tuple(following[shape.made + k] if delay else here[shape.made + k] for k, delay in enumerate(shape.delays))
     # Delayed codes of the coming frame were decided in this one.
@@ -96,4 +95,3 @@ def _told(shape: MoshiShape, said: Sequence[int], before: Standing) -> tuple[Ten
         forced = (FREE, *(silence[k] if delay else FREE for k, delay in enumerate(shape.delays)))
         newer, older = tone, newer
     return torch.tensor(rows).reshape(-1, shape.streams), Standing(tuple(made), (newer, older), forced)
-

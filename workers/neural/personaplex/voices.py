@@ -21,7 +21,7 @@ class VoiceUnknown(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Voice:
-    """``rows`` (frames, width) go in as they are; ``around`` (streams, columns) holds frame ``p`` at ``p % columns``."""
+    """``rows`` (frames, width) go in as they are; ``around`` (streams, columns) holds frame p in column p % columns."""
 
     rows: Tensor
     around: Tensor

@@ -30,8 +30,8 @@ def check_folder(folder: Path) -> None:
     for name in (MODEL_FILE, CODEC_FILE, TEXT_FILE):
         if not (folder / name).is_file():
             raise WeightsMissing(
-                f"{folder / name} is missing: download the files of nvidia/personaplex-7b-v1 (accept its licence first) "
-                f"into {folder}, or use the option weights=random"
+                f"{folder / name} is missing: accept the licence of nvidia/personaplex-7b-v1, download its files into "
+                f"{folder}, or use the option weights=random"
             )
     if not any((folder / VOICES_FOLDER).glob("*.pt")):
         advice = f"unpack it: tar -xzf {VOICES_FILE}" if (folder / VOICES_FILE).is_file() else f"download {VOICES_FILE}"
@@ -167,7 +167,7 @@ def load_codec(model: Any, path: Path) -> None:
             found[_nested(name) if is_nested else name] = part
     missing = sorted(set(wanted) - set(found) - constants)
     if missing:
-        raise WeightsMissing(f"{path} holds no {missing[0]}, nor {len(missing) - 1} others: it is no file of this codec")
+        raise WeightsMissing(f"{path} holds no {missing[0]} and {len(missing) - 1} others: it is no file of this codec")
     with torch.no_grad():
         for name, tensor in wanted.items():
             if name in found:
