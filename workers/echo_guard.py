@@ -7,6 +7,8 @@ room changes the sound much, the client's own echo cancellation is the better pl
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import soxr
 

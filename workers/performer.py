@@ -203,9 +203,7 @@ class Performer:
     def _frames(self, heard: Heard) -> tuple[bytes, ...]:
         return tuple(pictures(heard)) if heard.frames and self._model.info.takes_frames else ()
 
-    async def _feed(
-        self, effect: FeedAppended, pcm: bytes, place: str, frames: tuple[bytes, ...] = ()
-    ) -> None:
+    async def _feed(self, effect: FeedAppended, pcm: bytes, place: str, frames: tuple[bytes, ...] = ()) -> None:
         if self._mind is None or not (pcm or frames):
             return
         await self._mind.perform(

@@ -303,6 +303,11 @@ class MemoryLog:
         session.expires_s = self._clock() + self.settings.retention_s
         session.changed()
 
+    def adopt(self, session: MemorySession, reason: str) -> None:
+        """Take in a session that was put together elsewhere, as one that is closed."""
+        self._current[session.ref.session_id] = session
+        self._end(session, reason)
+
     async def expire_unclaimed(self, older_than_s: float) -> list[SessionRef]:
         """See ``SessionLog``."""
         before_s = self._clock() - older_than_s

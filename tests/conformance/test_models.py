@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import ClassVar
 
 import pytest
@@ -9,7 +10,9 @@ import pytest
 from duplex_es.model import Model
 from duplex_es.testing.model_suite import Caller, ModelSuite
 from tests.support.cascade import shared_cascade
+from tests.support.realtime_backend import realtime_backend
 from tests.support.voices import spoken
+from workers.models.bridge import PLUGIN as vllm_omni
 from workers.models.echo import PLUGIN as echo
 from workers.models.scripted import PLUGIN as scripted
 
@@ -74,3 +77,14 @@ class TestCascade(ModelSuite):
     @pytest.fixture
     def utterance(self) -> bytes:
         return spoken("What is seven plus five?").tobytes()
+
+
+class TestBridge(ModelSuite):
+    """A session of this service behind the bridge: what the suite asks goes over a real socket and comes back."""
+
+    question = "one two three four five six seven eight nine ten"
+
+    @pytest.fixture
+    async def model(self) -> AsyncIterator[Model]:
+        async with realtime_backend(echo({})) as there:
+            yield vllm_omni({"url": there.url(), "model": "echo"})

@@ -27,6 +27,7 @@ DOUBT = "session.resync_required"
 """After a restart nobody knows whether something was lost: a client that resumes may be told so in vain."""
 ENDINGS_AFTER_LOSS = ("session.resync_required", "session.expired", "session_resume", "invalid_resume_token")
 """What a client may be told once the store lost what it had acknowledged."""
+LAST_WORD_S = 0.1
 EXCUSED_AFTER_LOSS = ("LogCorrupt", "TailLost", "PositionGone", "PositionAhead")
 _json = msgspec.json.Decoder().decode
 
@@ -95,8 +96,8 @@ def check(node: Node, acknowledged: Acknowledged, client: Client, *, loses: bool
     if not client.session_id:
         return
     session = stored(node, client.session_id, client.incarnation)
-    # What is lost after the call has ended is nobody's to write again.
-    too_late = client.over_at_s <= node.lost_at_s
+    # What is lost after the call has ended, or while its last word is under way, is nobody's to write again.
+    too_late = client.over_at_s <= node.lost_at_s + (LAST_WORD_S if client.closed else 0.0)
     yield from check_bodies(client, session, forgiving=told is not None or too_late)
     if not loses:
         yield from check_order(client)
@@ -310,5 +311,5 @@ def check_state(client: Client, session: Stored) -> Iterator[str]:
 
 
 def _written(frame: Frame) -> object:
-    """A frame as it is read; the two forms of a whole number are one."""
-    return _json(encode_frame(frame, event_id="", seq=0))
+    """A frame as it goes out, but for its name and number."""
+    return encode_frame(frame, event_id="", seq=0)

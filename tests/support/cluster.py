@@ -15,8 +15,8 @@ from contextlib import contextmanager
 import redis
 
 from duplex_es.log.keys import SLOTS
-from tests.support.processes import StoreProcess, free_port, store_program
-from tests.support.sentinel import until
+from tests.support.processes import StoreProcess, free_port
+from tests.support.sentinel import started, until
 
 NODE_TIMEOUT_MS = 1500
 
@@ -178,19 +178,19 @@ def start_cluster(
 
     ``options`` are given to every server. Raises: StoreUnavailable.
     """
-    store_program(kind)
-    nodes = [
-        StoreProcess(
-            kind,
-            *("--cluster-enabled", "yes", "--cluster-node-timeout", str(node_timeout_ms)),
-            *("--cluster-port", str(free_port()), "--repl-diskless-sync-delay", "0", *options),
-        )
-        for _ in range(primaries * (1 + replicas))
-    ]
+    nodes: list[StoreProcess] = []
     cluster = StoreCluster(nodes)
     try:
-        for node in nodes:
-            node.start()
+        for _ in range(primaries * (1 + replicas)):
+            nodes.append(
+                started(
+                    lambda: (
+                        kind,
+                        *("--cluster-enabled", "yes", "--cluster-node-timeout", str(node_timeout_ms)),
+                        *("--cluster-port", str(free_port()), "--repl-diskless-sync-delay", "0", *options),
+                    )
+                )
+            )
         leaders, followers = nodes[:primaries], nodes[primaries:]
         for n, node in enumerate(leaders):
             cluster.ask(node, "CLUSTER", "SET-CONFIG-EPOCH", n + 1)

@@ -23,6 +23,7 @@ from tests.support.processes import StoreProcess, free_port, store_program
 
 PATIENCE_S = 20.0
 SERVICE = "duplex"
+ATTEMPTS = 4
 
 
 def until(asked: Callable[[], object], what: str, patience_s: float = PATIENCE_S) -> None:
@@ -38,27 +39,51 @@ def until(asked: Callable[[], object], what: str, patience_s: float = PATIENCE_S
         time.sleep(0.05)
 
 
+def started(options: Callable[[], tuple[str, ...]]) -> StoreProcess:
+    """A running store of that kind, with those options. A port that somebody took meanwhile is replaced.
+
+    Raises: StoreUnavailable.
+    """
+    store_program(options()[0])
+    for attempt in range(ATTEMPTS):
+        store = StoreProcess(*options())
+        try:
+            store.start()
+        except BaseException as failure:
+            store.stop()
+            if attempt + 1 < ATTEMPTS and isinstance(failure, RuntimeError):
+                continue
+            raise
+        return store
+    raise AssertionError("unreachable")
+
+
 class SentinelProcess:
     """One sentinel that watches ``primary`` under the name ``duplex``."""
 
     def __init__(self, kind: str, primary: StoreProcess, quorum: int, down_after_ms: int) -> None:
-        self.port = free_port()
         self.directory = Path(tempfile.mkdtemp(prefix="duplex-es-sentinel-"))
-        settings = self.directory / "sentinel.conf"
-        settings.write_text(
-            f"port {self.port}\nbind 127.0.0.1\ndir {self.directory}\n"
-            f"sentinel monitor {SERVICE} 127.0.0.1 {primary.port} {quorum}\n"
-            f"sentinel down-after-milliseconds {SERVICE} {down_after_ms}\n"
-            f"sentinel failover-timeout {SERVICE} 4000\n"
-            f"sentinel parallel-syncs {SERVICE} 1\n"
-        )
-        with (self.directory / "sentinel.log").open("ab") as output:
-            self._process = subprocess.Popen(
-                [str(store_program(kind)), str(settings), "--sentinel"],
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
+        for _ in range(ATTEMPTS):
+            self.port = free_port()
+            settings = self.directory / f"sentinel-{self.port}.conf"
+            settings.write_text(
+                f"port {self.port}\nbind 127.0.0.1\ndir {self.directory}\n"
+                f"sentinel monitor {SERVICE} 127.0.0.1 {primary.port} {quorum}\n"
+                f"sentinel down-after-milliseconds {SERVICE} {down_after_ms}\n"
+                f"sentinel failover-timeout {SERVICE} 4000\n"
+                f"sentinel parallel-syncs {SERVICE} 1\n"
             )
+            with (self.directory / "sentinel.log").open("ab") as output:
+                self._process = subprocess.Popen(
+                    [str(store_program(kind)), str(settings), "--sentinel"],
+                    stdout=output,
+                    stderr=output,
+                    start_new_session=True,
+                )
+            until(lambda: self._process.poll() is not None or self.ask("PING"), "a sentinel")
+            if self._process.poll() is None:
+                return  # else somebody took its port meanwhile
+        raise RuntimeError((self.directory / "sentinel.log").read_text()[-2000:])
 
     def ask(self, *command: object) -> object:
         """The answer to one command. Raises: redis.RedisError."""
@@ -164,20 +189,15 @@ def start_sentinel(
 
     ``options`` are given to every store, ``primary_options`` to the first one only. Raises: StoreUnavailable.
     """
-    store_program(kind)
-    stores = [StoreProcess(kind, "--repl-diskless-sync-delay", "0", *options, *primary_options)]
+    quickly = (kind, "--repl-diskless-sync-delay", "0", *options)
+    stores = [started(lambda: (*quickly, *primary_options))]
     watching: list[SentinelProcess] = []
     try:
-        stores[0].start()
         for _ in range(replicas):
-            stores.append(
-                StoreProcess(
-                    kind, "--repl-diskless-sync-delay", "0", "--replicaof", "127.0.0.1", str(stores[0].port), *options
-                )
-            )
-            stores[-1].start()
+            stores.append(started(lambda: (*quickly, "--replicaof", "127.0.0.1", str(stores[0].port))))
         quorum = sentinels // 2 + 1
-        watching = [SentinelProcess(kind, stores[0], quorum, down_after_ms) for _ in range(sentinels)]
+        for _ in range(sentinels):
+            watching.append(SentinelProcess(kind, stores[0], quorum, down_after_ms))
         stack = SentinelStack(stores, watching)
         stack.wait_until_well()
         yield stack

@@ -26,6 +26,8 @@ import numpy as np
 
 from .contract import EngineDead, EngineFull, EngineRefused, Floats, FrameEngine, Stepped
 from .ticker import Ticker
+from .unit_loop import UnitLoop
+from .units import UnitEngine
 from .wire import Message, Unpacker, pack
 
 READ_BYTES = 1 << 20
@@ -192,6 +194,8 @@ class EngineLoop:
             sounds += [result.memory, result.pcm]
         done_s = time.monotonic()
         self._tick_s = max(done_s - began_s, self._tick_s * 0.9)
+        # One slow piece of work must not keep every later opening waiting: what it took is forgotten in time.
+        self._chunk_s *= 0.95
         is_late = self._ticker.done(due_s, done_s)
         timing = {"work_ms": (done_s - began_s) * 1000, "after_ms": (done_s - due_s) * 1000, "late": is_late}
         self._tell({"is": "tick", "rows": rows, **timing}, b"".join(sounds))
@@ -214,11 +218,16 @@ class EngineLoop:
             return []
 
 
-def make_engine(factory: str, options: Mapping[str, str]) -> FrameEngine:
+def make_engine(factory: str, options: Mapping[str, str]) -> FrameEngine | UnitEngine:
     """The engine that ``package.module:attribute`` makes of ``options``, not loaded yet. Raises: as the import does."""
     module, _, attribute = factory.partition(":")
-    engine: FrameEngine = getattr(importlib.import_module(module), attribute)(options)
+    engine: FrameEngine | UnitEngine = getattr(importlib.import_module(module), attribute)(options)
     return engine
+
+
+def loop_of(engine: Any, link: socket.socket) -> EngineLoop | UnitLoop:
+    """The loop for what the factory made: one that ticks, or one that takes units as they come."""
+    return UnitLoop(engine, link) if hasattr(engine, "unit") else EngineLoop(engine, link)
 
 
 def main(arguments: list[str]) -> int:
@@ -228,7 +237,7 @@ def main(arguments: list[str]) -> int:
         engine = make_engine(factory, json.loads(options))
         engine.load()
         try:
-            EngineLoop(engine, link).run()
+            loop_of(engine, link).run()
         except EngineDead as error:
             print(f"the engine is dead: {error}", file=sys.stderr)
             return DEAD

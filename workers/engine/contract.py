@@ -37,7 +37,8 @@ class EngineFacts:
     """What the worker may know. ``samples_in`` and ``samples_out`` are those of one frame.
 
     ``memory_bytes`` is the size of what one frame leaves behind (``Stepped.memory``), ``window_frames`` how many frames
-    a session can look back: memory before them is not needed to rebuild it.
+    a session can look back: memory before them is not needed to rebuild it. ``first_ms`` is the length of a session's
+    first frame where it differs.
     """
 
     name: str
@@ -48,6 +49,7 @@ class EngineFacts:
     window_frames: int
     memory_bytes: int
     device: str = "cpu"
+    first_ms: int = 0
 
     @property
     def samples_in(self) -> int:

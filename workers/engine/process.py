@@ -8,12 +8,13 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .contract import EngineFacts, Stepped
+from .units import UnitDone, pack_unit
 from .wire import Message, Unpacker, WireBroken, pack
 
 READ_BYTES = 1 << 20
@@ -58,7 +59,7 @@ class Failed:
     message: str
 
 
-EngineEvent = Ready | Refused | Stepped | Dropped | Failed
+EngineEvent = Ready | Refused | Stepped | UnitDone | Dropped | Failed
 Hear = Callable[[EngineEvent], None]
 
 
@@ -169,6 +170,21 @@ class EngineProcess:
         if session in self._sessions:
             self._say({"do": "feed", "session": session}, pcm)
 
+    def unit(
+        self, session: str, serial: int, pcm: bytes, *, frames: Sequence[bytes] = (), forced: bool = False
+    ) -> None:
+        """One whole unit, float32, for an engine that works in units; ``UnitDone`` comes back with its ``serial``.
+
+        ``forced``: it must listen to it. Unknown sessions are ignored.
+        """
+        if session in self._sessions:
+            self._say(*pack_unit(session, serial, pcm, frames, forced))
+
+    def interrupt(self, session: str) -> None:
+        """Let an engine that works in units break off the one it is at, if it is this session's."""
+        if session in self._sessions and self.is_alive:
+            self._say({"do": "break", "session": session})
+
     def clear(self, session: str) -> None:
         """Drop what was fed and not stepped."""
         if session in self._sessions:
@@ -209,6 +225,8 @@ class EngineProcess:
         match message["is"]:
             case "tick":
                 self._take_tick(message, blob)
+            case "unit":
+                self._take_unit(message, blob)
             case "loaded" if self._facts is not None and not self._facts.done():
                 self._facts.set_result(EngineFacts(**message["facts"]))
             case "ready":
@@ -233,6 +251,16 @@ class EngineProcess:
             middle, end = at + memory_bytes, at + memory_bytes + pcm_bytes
             self._tell(session, Stepped(pcm=blob[middle:end], text=text, speaks=speaks, memory=blob[at:middle]))
             at = end
+
+    def _take_unit(self, message: Message, pcm: bytes) -> None:
+        timing = self.timing
+        timing.ticks += 1
+        timing.late += bool(message["late"])
+        timing.work_ms, timing.after_ms, timing.sessions = message["work_ms"], message["after_ms"], 1
+        done = UnitDone(
+            pcm, message["text"], listens=message["listens"], ends=message["ends"], serial=message["serial"]
+        )
+        self._tell(message["session"], done)
 
     def _tell(self, session: str, event: EngineEvent) -> None:
         if hear := self._sessions.get(session):

@@ -53,6 +53,7 @@ class Hearing:
     """One session's ear towards its server. Moves ``standing`` along with what it hears.
 
     Audio waits for the words that follow it: while ``holds`` is true, the last frame is not signalled yet.
+    ``is_to_be_cancelled``: the server has begun an answer that nobody wanted.
     """
 
     def __init__(self, standing: Standing, info: ModelInfo, past: Past) -> None:
@@ -60,6 +61,7 @@ class Hearing:
         self.past = past
         self.marks: list[tuple[int, int]] = []
         self.duration_ms = 0
+        self.is_to_be_cancelled = False
         self._info = info
         self._held: wire.ResponseOutputAudioDelta | None = None
         self._fault: tuple[str, str] | None = None
@@ -90,6 +92,8 @@ class Hearing:
         at = self.standing
         stale = at.cutting > 0
         asked = at.asked.pop(0) if at.asked and not stale else None
+        if at.unwanted and asked is None and not stale:
+            at.unwanted, self.is_to_be_cancelled, stale = False, True, True
         at.answers[response_id] = Answer(epoch=at.epoch, response_id=asked, stale=stale)
         return []
 
@@ -163,6 +167,7 @@ class Hearing:
             answer.listened, local = True, answer.response_id
         elif self.standing.cutting:
             return []
+        self.standing.unwanted = False
         said = reason if isinstance(reason, str) and reason else "model_listen"
         return [ModelListened(epoch=self.standing.epoch, reason=said, response_id=local)]
 
@@ -265,6 +270,7 @@ class Hearing:
 
     def _speech(self, frame: wire.InputAudioBufferSpeechStarted) -> list[Signal]:
         self.standing.utterances.setdefault(frame.item_id, Utterance()).start_ms = frame.audio_start_ms
+        self.standing.unwanted = False
         if not self._info.ends_turns:
             return []
         return [ModelHeardSpeech(epoch=self.standing.epoch, start_ms=self._here_ms(frame.audio_start_ms))]
@@ -285,6 +291,10 @@ class Hearing:
             utterance.item_id = self.standing.commits.pop(0)
         elif not self._info.ends_turns:
             del self.standing.utterances[frame.item_id]
+            return []
+        event = frame.event
+        if event is not UNSET and utterance.item_id is not None and (event.empty is True or event.is_speech is False):
+            return self._understood(frame.item_id, "")
         return []
 
     def _understood(self, item_id: str, transcript: str, failed: str | None = None) -> list[Signal]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Mapping
 
 from duplex_es.model import Emit, ModelInfo, ModelRefused, OpenModel
@@ -19,7 +20,10 @@ from .wording import opening
 
 
 class BridgeModel:
-    """Realtime servers behind the contract: each session here is one session there, resumed when this worker dies."""
+    """Realtime servers behind the contract: each session here is one session there, resumed when this worker dies.
+
+    ``sessions`` are those that are open.
+    """
 
     def __init__(self, options: Mapping[str, str]) -> None:
         """Raises: ValueError for an option that there is not, or that cannot work."""
@@ -29,6 +33,7 @@ class BridgeModel:
         self._preset = PRESETS[self.options.preset]
         self._seal = Seal()
         self._servers: Servers | None = None
+        self.sessions: weakref.WeakSet[BridgeSession] = weakref.WeakSet()
         self.info: ModelInfo = card(self.options.name, self._preset, None, keeps_token=False)
 
     async def load(self) -> None:
@@ -73,6 +78,7 @@ class BridgeModel:
         except Refused as refused:
             code = refused.code if refused.code in ERRORS else "runtime_open_failed"
             raise ModelRefused(code, refused.message, refused.param) from refused
+        self.sessions.add(session)
         return session
 
     async def unload(self) -> None:

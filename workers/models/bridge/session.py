@@ -19,7 +19,6 @@ from duplex_es.model import (
     EndTurn,
     FeedAudio,
     Generate,
-    HistoryItem,
     Interrupt,
     ModelDroppedInput,
     ModelFailed,
@@ -34,12 +33,8 @@ from duplex_es.model import (
 )
 from duplex_es.protocol import (
     AcknowledgeEvents,
-    AcknowledgePlayback,
     CancelResponse,
     ClearInput,
-    CommitTurn,
-    CreateItem,
-    Heartbeat,
     InputAudioBufferCommitted,
     ResponseOutputAudioTranscriptDelta,
     ResumeSession,
@@ -50,17 +45,17 @@ from duplex_es.protocol import (
     given,
 )
 
-from ..pcm import ms_in
-from .hearing import Hearing, heard_ms
+from .hearing import Hearing
 from .line import Heard, Line, LineLost
 from .options import BridgeOptions
 from .outbox import Outbox
-from .past import Past, as_items, output_item
+from .past import Past, as_items
 from .presets import Preset
 from .seal import Seal
 from .servers import Begun, NoServer, Refused, Servers, SessionGone, hang_up
 from .standing import Standing
-from .wording import append, asking, changed, opening, untold
+from .telling import Telling
+from .wording import changed, opening
 
 BEAT_S = 30.0
 ACK_S = 10.0
@@ -100,15 +95,14 @@ class BridgeSession:
         self._name = f"{request.session_id}:{request.incarnation}"
         self._hearing = Hearing(Standing(epoch=request.epoch), info, Past(request.history))
         self._outbox = Outbox()
+        self._telling = Telling(self._hearing, self._outbox, info, preset)
         self._line: Line | None = None
         self._serving: asyncio.Task[None] | None = None
         self._waits: set[asyncio.TimerHandle] = set()
-        self._beats: list[bool] = []
         self._token = ""
         self._last_event_id: str | UnsetType | None = UNSET
         self._seen = 0
         self._silent = 0
-        self._fed_before_ms = 0
         self._closed = False
 
     @property
@@ -159,7 +153,7 @@ class BridgeSession:
         self._hearing.standing = fresh
         self._line = begun.line
         self._seen = 0
-        self._beats.clear()
+        self._telling.beats.clear()
 
     def _keep_token(self, at: Standing, token: str) -> None:
         self._token = token
@@ -204,16 +198,16 @@ class BridgeSession:
             at.sent.arrived(last)
         at.commits = [item_id for item_id in at.commits if item_id in at.sent.turns]
         at.asked = [response_id for response_id in at.asked if response_id in at.sent.asked]
-        self._fed_before_ms = at.sent.audio_ms
+        self._telling.fed_before_ms = at.sent.audio_ms
         for utterance_id, utterance in at.utterances.items():
             if utterance.committed:
                 self._await_words(utterance_id)
         if request.epoch > at.epoch or (at.cutting and at.sent.epoch < request.epoch):
             at.cutting, at.sent.epoch = 0, min(at.sent.epoch, request.epoch - 1)
-            self._cut(request.epoch, None)
+            self._telling.cut(request.epoch, None)
         elif at.cutting:
             at.cutting = 1
-            self._barrier()
+            self._telling.barrier()
         self._remember()
 
     async def _begin_anew(self, lost: Standing) -> None:
@@ -234,19 +228,21 @@ class BridgeSession:
         """Carry out one request; never raises for what a caller said."""
         match request:
             case FeedAudio():
-                self._feed(request)
+                dropped_ms = self._telling.feed(request)
+                if dropped_ms:
+                    self._say([ModelDroppedInput(epoch=self._at.epoch, duration_ms=dropped_ms)])
                 return
             case EndTurn():
-                self._end_turn(request)
+                self._telling.end_turn(request)
             case Generate():
-                self._generate(request)
+                self._telling.generate(request)
             case Interrupt():
-                self._cut(request.epoch, request.heard_text)
+                self._telling.cut(request.epoch, request.heard_text)
             case ResetInput():
-                self._adopt_epoch(request.epoch)
+                self._telling.adopt_epoch(request.epoch)
                 self._outbox.put(ClearInput(event_id=self._at.sent.event_id("clear")))
             case ToolOutput():
-                self._tool_output(request)
+                self._telling.tool_output(request)
             case ReconfigureModel():
                 self._request = _reconfigured(self._request, request)
                 event_id = self._at.sent.event_id("update")
@@ -256,109 +252,10 @@ class BridgeSession:
                 return
         self._remember()
 
-    def _adopt_epoch(self, epoch: int) -> None:
-        self._at.epoch = max(self._at.epoch, epoch)
-
-    def _feed(self, request: FeedAudio) -> None:
-        self._adopt_epoch(request.epoch)
-        at = self._at
-        if request.end_ms <= self._fed_before_ms or not request.pcm:
-            return  # A successor is told of audio that the server has heard already.
-        if at.offset_ms is None:
-            at.offset_ms = request.end_ms - ms_in(len(request.pcm) // 4, self._info.input_rate_hz)
-        at.sent.audio_ms = request.end_ms
-        command = append(
-            request.pcm,
-            self._preset.encoding,
-            is_speech=request.is_speech,
-            force_listen=request.force_listen,
-            event_id=at.sent.event_id("append"),
-        )
-        dropped = self._outbox.put(command)
-        if dropped:
-            sample = 4 if self._preset.encoding != "pcm16" else 2
-            duration_ms = ms_in(dropped // sample, self._info.input_rate_hz)
-            self._say([ModelDroppedInput(epoch=at.epoch, duration_ms=duration_ms)])
-
-    def _end_turn(self, request: EndTurn) -> None:
-        self._adopt_epoch(request.epoch)
-        at = self._at
-        if request.item_id in at.sent.turns:
-            return
-        self._release_outputs()
-        at.sent.note_turn(request.item_id)
-        at.commits.append(request.item_id)
-        event_id = at.sent.event_id("commit")
-        self._outbox.put(CommitTurn(final=True, response_create=request.respond, event_id=event_id))
-
-    def _generate(self, request: Generate) -> None:
-        self._adopt_epoch(request.epoch)
-        at = self._at
-        if request.response_id in at.sent.asked:
-            return
-        self._release_outputs()
-        for item in untold(request.history, at.told_item):
-            self._outbox.put(_named(item, at.sent.event_id(f"item {given(item.item.id, '')}")))
-        if request.history:
-            at.told_item = request.history[-1].item_id
-            self._hearing.past.replace(request.history)
-        at.sent.note_asked(request.response_id)
-        at.asked.append(request.response_id)
-        self._outbox.put(asking(request, at.sent.event_id("ask")))
-
-    def _tool_output(self, request: ToolOutput) -> None:
-        self._adopt_epoch(request.epoch)
-        self._hearing.past.add(
-            HistoryItem(item_id=request.call_id, role="tool", text=request.output, call_id=request.call_id)
-        )
-        if request.respond:
-            self._send_output(request.call_id, request.output)
-        else:
-            # Told now, the server might go on by itself.
-            self._at.held_outputs = [*self._at.held_outputs, (request.call_id, request.output)]
-
-    def _release_outputs(self) -> None:
-        held, self._at.held_outputs = self._at.held_outputs, []
-        for call_id, output in held:
-            self._send_output(call_id, output)
-
-    def _send_output(self, call_id: str, output: str) -> None:
-        self._outbox.put(_named(output_item(call_id, output), self._at.sent.event_id(f"tool {call_id}")))
-
-    def _cut(self, epoch: int, heard_text: str | None) -> None:
-        """Nothing that the server was asked for or began before is to be heard any more."""
-        at, hearing = self._at, self._hearing
-        if epoch <= at.epoch and epoch <= at.sent.epoch:
-            return
-        at.epoch = max(at.epoch, epoch)
-        at.sent.epoch = at.epoch
-        at.asked = []
-        for answer in at.answers.values():
-            answer.stale = True
-        hearing.forget_held()
-        hearing.past.heard_only(at.last_answer or "", heard_text)
-        if heard_text is not None and at.last_answer is not None and hearing.duration_ms:
-            played_ms = heard_ms(heard_text, hearing.marks, hearing.duration_ms)
-            self._outbox.put(
-                AcknowledgePlayback(
-                    response_id=at.last_answer,
-                    played_ms=played_ms,
-                    committed_ms=played_ms,
-                    truncate=True,
-                    event_id=at.sent.event_id("ack"),
-                )
-            )
-        self._outbox.put(CancelResponse(event_id=at.sent.event_id("cut")))
-        at.cutting += 1
-        self._barrier()
-
-    def _barrier(self) -> None:
-        """The answer to this heartbeat comes after everything that the server had begun before it heard of the cut."""
-        self._beat(is_barrier=True)
-
-    def _beat(self, *, is_barrier: bool) -> None:
-        self._beats.append(is_barrier)
-        self._outbox.put(Heartbeat(event_id=self._at.sent.event_id("beat")))
+    async def drop_line(self) -> None:
+        """Break the connection, as a network does; the session goes on over another."""
+        if self._line is not None:
+            await self._line.close()
 
     async def _close(self, *, goes_on: bool) -> None:
         if self._closed:
@@ -452,7 +349,7 @@ class BridgeSession:
             since_beat_s += ACK_S
             if since_beat_s >= BEAT_S:
                 since_beat_s = 0.0
-                self._beat(is_barrier=False)
+                self._telling.beat(is_barrier=False)
 
     async def _hear(self, frame: Heard) -> None:
         hearing, seq = self._hearing, getattr(frame, "server_event_seq", UNSET)
@@ -467,7 +364,7 @@ class BridgeSession:
         match frame:
             case SessionHeartbeatAck():
                 self._outbox.confirmed()
-                if self._beats and self._beats.pop(0):
+                if self._telling.beats and self._telling.beats.pop(0):
                     self._at.cutting = max(0, self._at.cutting - 1)
             case SessionClosed(reason=reason) | SessionExpired(reason=reason):
                 raise SessionGone(reason)
@@ -479,6 +376,9 @@ class BridgeSession:
         if not hearing.holds and isinstance(seq, int):
             self._at.seq = seq
         self._say(signals)
+        if hearing.is_to_be_cancelled:
+            hearing.is_to_be_cancelled = False
+            self._outbox.put(CancelResponse(event_id=self._at.sent.event_id("cut")))
         if isinstance(frame, InputAudioBufferCommitted):
             self._await_words(frame.item_id)
 
@@ -504,8 +404,8 @@ class BridgeSession:
             return
         for signal in signals[:-1]:
             self._emit(signal)
-        self._remember()
         self._emit(signals[-1])
+        self._remember()
 
     def _remember(self) -> None:
         self._silent = 0
@@ -519,10 +419,6 @@ def _now_s() -> float:
 
 def _next_turn(request: OpenModel) -> int:
     return 0 if request.open_turn is None else request.open_turn + 1
-
-
-def _named(item: CreateItem, event_id: str) -> CreateItem:
-    return msgspec.structs.replace(item, event_id=event_id)
 
 
 def _reconfigured(before: OpenModel, now: ReconfigureModel) -> OpenModel:

@@ -73,7 +73,8 @@ class Standing(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     ``turns`` counts the answers begun, ``cutting`` the interruptions that the server has not answered yet. ``commits``
     are turns ended here that it has not acknowledged, ``asked`` responses that it has not announced. ``told_item`` is
-    the last history item that it was told. ``offset_ms`` is where its input clock began on ours.
+    the last history item that it was told. ``unwanted``: the answer that it may give to the last turn is not wanted.
+    ``offset_ms`` is where its input clock began on ours.
     """
 
     v: int = VERSION
@@ -91,6 +92,7 @@ class Standing(msgspec.Struct, kw_only=True, omit_defaults=True):
     utterances: dict[str, Utterance] = {}
     commits: list[str] = []
     asked: list[str] = []
+    unwanted: bool = False
     last_answer: str | None = None
     told_item: str | None = None
     held_outputs: list[tuple[str, str]] = []

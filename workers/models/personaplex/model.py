@@ -23,11 +23,8 @@ VOICES = frozenset(
 """The voices it is published with."""
 
 
-def PLUGIN(options: Mapping[str, str]) -> SteppingModel:  # noqa: N802
-    """The model; ``python`` is the engine's interpreter, all else is the engine's. Raises: ValueError naming the
-
-    option and what it may be.
-    """
+def PLUGIN(options: Mapping[str, str]) -> SteppingModel:
+    """The model; ``python`` is the engine's interpreter, all else is the engine's. Raises: ValueError by option."""
     engine = dict(options)
     python = engine.pop("python", sys.executable)
     plan = EnginePlan(FACTORY, engine, python=python)

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -135,18 +136,20 @@ def _measure(
     report: Report, name: str, asked: argparse.Namespace, device: torch.device, *, slots: str, kv: str
 ) -> None:
     engine = _loaded(report, name, asked, device, slots=slots, kv=kv)
-    if engine is None:
-        return
-    count = engine.facts.slots
+    if engine is not None:
+        _measure_loaded(report, name, asked, engine)
+        del engine
+    _freed(device)
+
+
+def _measure_loaded(report: Report, name: str, asked: argparse.Namespace, engine: PersonaPlexEngine) -> None:
+    count, window = engine.facts.slots, engine.parts.shape.window
     report.add(f"{name}_parts_ms", lambda: _parts_alone(engine, asked.steps))
     report.add(f"{name}_paced_joins", lambda: paced(engine, Plan(count, asked.seconds)))
-    window = engine.parts.shape.window
     report.add(f"{name}_paced_rebuilds", lambda: paced(engine, Plan(count, asked.seconds * 0.6, 10, window)))
     whole_s = window * 0.08
     lengths = tuple(length for length in (10.0, 30.0, 60.0, 120.0) if length < whole_s)
     report.add(f"{name}_rebuild_alone", lambda: rebuild_times(engine, (*lengths, whole_s, 2 * whole_s)))
-    engine = None
-    _freed(device)
 
 
 def _loaded(
@@ -196,9 +199,9 @@ def _parts_alone(engine: PersonaPlexEngine, steps: int) -> dict[str, Any]:
 def _codec_alone(report: Report, asked: argparse.Namespace, device: torch.device) -> None:
     """The codec for few and many slots, beside a model that is as small as it can be."""
     is_real = asked.shape == "personaplex"
+    small = replace(TINY, code_card=PERSONAPLEX.code_card) if is_real else TINY
     for slots in (1, 16, 64) if is_real else (1,):
-        small = replace(TINY, code_card=PERSONAPLEX.code_card) if is_real else TINY
-        report.add(f"codec_{slots}", lambda slots=slots, small=small: _codec_of(slots, small, asked.steps, device))
+        report.add(f"codec_{slots}", partial(_codec_of, slots, small, asked.steps, device))
     _freed(device)
 
 

@@ -124,7 +124,8 @@ def _halves(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
     Raises: NotImplementedError for a library that does neither.
     """
-    encoder, decoder = getattr(model, "encoder", None), getattr(model, "decoder", None)
+    encoder: Any = getattr(model, "encoder", None)
+    decoder: Any = getattr(model, "decoder", None)
     if hasattr(encoder, "encoder_seanet") and hasattr(decoder, "decoder_seanet"):
         front = {"seanet": encoder.encoder_seanet, "from": encoder}
         back = {"seanet": decoder.decoder_seanet, "from": decoder}

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ..mimi.codec import StreamingCodec
-from ..mimi.noise import empty_mimi, noisy_mimi
+from ..mimi.noise import SMALL, empty_mimi, noisy_mimi
 from ..moshi.sampling import Sampling
 from ..moshi.shape import SHAPES, MoshiShape
 from ..moshi.stepper import Stepper
@@ -132,8 +132,9 @@ def _moshi(shape: MoshiShape, dtype: torch.dtype, device: torch.device, folder: 
 
 
 def _codec(shape: MoshiShape, folder: Path | None, seed: int) -> Any:
+    is_small = shape.code_card == SHAPES["tiny"].code_card
     if folder is None:
-        return noisy_mimi(small=shape.code_card == SHAPES["tiny"].code_card, seed=seed)
-    model = empty_mimi()
+        return noisy_mimi(small=is_small, seed=seed)
+    model = empty_mimi(**(SMALL if is_small else {}))
     load_codec(model, folder / CODEC_FILE)
     return model

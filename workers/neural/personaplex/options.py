@@ -24,7 +24,7 @@ _CHOICES = {
 class EngineOptions:
     """``weights`` is the folder of the published files, or ``random``: noise of the same size.
 
-    ``shape`` (random weights only) is ``personaplex`` or ``tiny``. ``slots`` is a number, or ``auto``: as many as fit.
+    ``shape`` is ``personaplex``, or ``tiny`` for tests. ``slots`` is a number, or ``auto``: as many as fit.
     ``window_frames`` shortens the window of 3000 frames; ``kv`` is how keys and values are kept (``auto``: in the
     model's own numbers); ``path`` is which kernels are used. ``chunk_frames`` is how much known context goes in
     between two beats. ``seed`` changes all dice. ``threads`` is torch's on a processor; 0 leaves it to torch.
@@ -55,8 +55,6 @@ class EngineOptions:
             value = getattr(self, name)
             if value is not None and value < least:
                 raise ValueError(_says(name, f"is {value}", f"it is a number from {least}"))
-        if self.shape != "personaplex" and self.weights != "random":
-            raise ValueError(_says("shape", f"is {self.shape}", "the published weights have a shape of their own"))
 
     @property
     def memory_bytes(self) -> int:

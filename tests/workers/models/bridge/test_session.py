@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
-import json
 import secrets
 from collections.abc import Callable
 from pathlib import Path
@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from duplex_es.log.memory import MemoryLog
 from duplex_es.model import Model
-from duplex_es.protocol import CommitInput, ContentPart, CreateItem, CreateResponse, Item
+from duplex_es.protocol import CancelResponse, CloseSession, CommitInput, ContentPart, CreateItem, CreateResponse, Item
 from tests.support.calls import Caller
 from tests.support.realtime_backend import realtime_backend
 from tests.workers.test_actor_continues import Call, Talk
@@ -97,7 +98,8 @@ async def test_a_worker_may_die_after_any_frame_of_an_answer(name: str, secret_f
         assert whole.sound
         kinds = [frame["type"] for frame in whole.shown]
         first = kinds.index("conversation.item.added") + 1
-        for last in range(first, len(kinds) + 1):
+        # An append is whole or not there, and a decision is never spread over two.
+        for last in sorted(seq for seq in await whole.boundaries() if seq >= first):
             call = await Call.open("vllm-omni", last=last, **session)
             await work(call)
             await talk(call.caller)
@@ -107,3 +109,112 @@ async def test_a_worker_may_die_after_any_frame_of_an_answer(name: str, secret_f
             assert essence(call) == essence(whole), f"after frame {last}: {kinds[last - 1]}"
             assert not call.caller.heard("error"), f"after frame {last}"
             assert sorted(frame["type"] for frame in call.shown) == sorted(kinds), f"after frame {last}"
+
+
+async def until_answering(call: Call) -> None:
+    await call.caller.hears("response.output_audio.delta")
+
+
+def paced() -> Model:
+    return EchoModel({"lead_ms": "100", "chunk_ms": "50"})
+
+
+async def test_without_a_key_the_answer_ends_with_its_worker_and_the_call_goes_on() -> None:
+    async with realtime_backend(paced()) as there:
+        call = await Call.open("vllm-omni")
+        await call.work(bridge(there.url(), "echo", None))
+        await speak(call.caller)
+        await until_answering(call)
+        call.log.last = 0
+        await call.lose(next_last=None)
+        await call.work(bridge(there.url(), "echo", None))
+        await call.caller.hears("response.done")
+        assert call.statuses == ["failed"]
+        await speak(call.caller)
+        await call.ended(2)
+        assert call.statuses == ["failed", "completed"]
+
+
+async def test_a_connection_that_breaks_costs_nothing(secret_file: str) -> None:
+    async with realtime_backend(paced()) as there:
+        whole = await Call.open("vllm-omni")
+        await whole.work(bridge(there.url(), "echo", secret_file))
+        await speak(whole.caller)
+        await whole.ended()
+        call = await Call.open("vllm-omni")
+        model = bridge(there.url(), "echo", secret_file)
+        await call.work(model)
+        await speak(call.caller)
+        for _ in range(3):
+            await call.caller.hears(
+                "response.output_audio.delta", len(call.caller.heard("response.output_audio.delta")) + 1
+            )
+            await next(iter(model.sessions)).drop_line()
+        await call.ended()
+        assert essence(call) == essence(whole)
+        assert not call.caller.heard("error")
+
+
+async def test_a_server_that_is_gone_is_followed_by_the_next_and_the_client_is_told(secret_file: str) -> None:
+    async with realtime_backend(paced()) as second:
+        async with realtime_backend(paced()) as first:
+            urls = f"{first.url()},{second.url()}"
+            call = await Call.open("vllm-omni")
+            await call.work(bridge(urls, "echo", secret_file, resume_s="0.2"))
+            await speak(call.caller)
+            await until_answering(call)
+        await call.caller.hears("response.done")
+        assert call.statuses == ["failed"]
+        (told,) = call.caller.heard("error")
+        assert told.error.code == "worker_lost"
+        assert "lost its session" in told.error.message
+        await type_words(call.caller)
+        await call.ended(2)
+        assert call.statuses == ["failed", "completed"]
+        assert call.words.endswith("one two three")
+
+
+async def test_an_interruption_stops_the_server_and_what_it_had_begun_is_not_heard(secret_file: str) -> None:
+    async with realtime_backend(paced()) as there:
+        call = await Call.open("vllm-omni")
+        await call.work(bridge(there.url(), "echo", secret_file))
+        await speak(call.caller)
+        await until_answering(call)
+        await call.caller.say(CancelResponse())
+        await type_words(call.caller)
+        await call.ended(2)
+        assert call.statuses == ["cancelled", "completed"]
+        assert call.words == "one two three"
+
+
+async def test_a_call_is_answered_by_its_output(secret_file: str) -> None:
+    script = [
+        {
+            "on": "end_turn",
+            "do": [{"function_call": {"name": "look", "arguments": {}, "call_id": "call_1"}}, {"finish": True}],
+        },
+        {"on": "tool_output", "do": [{"audio_ms": 200, "text": "It is seven. "}, {"finish": True}]},
+    ]
+    async with realtime_backend(scripted()) as there:
+        call = await Call.open("vllm-omni", extra_body={"script": script})
+        await call.work(bridge(there.url(), "scripted", secret_file))
+        await speak(call.caller)
+        (done,) = await call.caller.hears("response.function_call_arguments.done")
+        assert (done.name, done.call_id) == ("look", "call_1")
+        output = Item(type="function_call_output", call_id="call_1", output="7")
+        await call.caller.say(CreateItem(item=output))
+        await call.caller.hears("response.output_audio_transcript.done")
+        assert call.words == "It is seven. "
+
+
+async def test_a_session_that_ends_here_ends_there(secret_file: str) -> None:
+    log = MemoryLog()
+    async with realtime_backend(echo(), log) as there:
+        call = await Call.open("vllm-omni")
+        await call.work(bridge(there.url(), "echo", secret_file))
+        await call.caller.answer()
+        await call.caller.say(CloseSession())
+        await call.caller.ends("session_close")
+        async with asyncio.timeout(5):
+            while any(head.state != "closed" for head in await log.sessions()):
+                await asyncio.sleep(0.01)
