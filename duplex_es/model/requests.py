@@ -70,8 +70,8 @@ class FeedAudio(msgspec.Struct, frozen=True, kw_only=True):
 
     ``end_ms`` is the session's input clock after this audio: cumulative milliseconds since the session opened.
     ``is_speech`` is the client's own verdict, ``None`` when it gave none. ``force_listen`` forbids to end a turn or to
-    start speaking because of this audio: the client wants to commit by itself. ``frames`` are the camera's pictures that
-    came with it, JPEG or PNG files, for models whose card says ``takes_frames``.
+    start speaking because of this audio: the client wants to commit by itself. ``frames`` are the pictures of a camera
+    that came with it, JPEG or PNG files, for models whose card says ``takes_frames``.
 
     ``place`` is the host's own name for where this piece lies in the session's log, for models that name it in a
     ``Recipe``.

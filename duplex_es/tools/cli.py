@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from .. import __version__
-from . import demo, doctor, models, sessions, show, talk, up
+from . import demo, doctor, models, talk, up
 from .bench import command as bench
 from .errors import ToolError
 from .lifetime import INTERRUPTED, run_interruptible
+from .log.arguments import add_log, add_sessions, add_store
 
 DEFAULT_PORT = 8099
 DEFAULT_URL = f"ws://127.0.0.1:{DEFAULT_PORT}/v1/realtime"
@@ -37,8 +37,8 @@ def build_parser() -> argparse.ArgumentParser:
     _add_talk(commands)
     _add_demo(commands)
     _add_bench(commands)
-    _add_log(commands)
-    _add_sessions(commands)
+    add_log(commands, _leaf)
+    add_sessions(commands, _leaf)
     _add_doctor(commands)
     _add_models(commands)
     return parser
@@ -126,9 +126,11 @@ def _add_bench(commands: Commands[argparse.ArgumentParser]) -> None:
     leaf.add_argument("--ramp-s", type=float, default=2.0, help="the time over which they begin")
     leaf.add_argument("--wav", type=Path, default=None, help="the question: 16-bit PCM; without it, babble")
     leaf.add_argument("--question-ms", type=_positive, default=1_600, help="how long the babble is")
+    leaf.add_argument("--rate-hz", type=_positive, default=16_000, help="samples of the babble in a second")
     leaf.add_argument("--chunk-ms", type=_positive, default=80, help="sound in one append")
     leaf.add_argument("--pause-ms", type=int, default=500, help="between an answer and the next question")
     leaf.add_argument("--vad", action="store_true", help="let the server hear where a turn ends; no commits")
+    leaf.add_argument("--continuous", action="store_true", help="for models that answer all the time: wait for nothing")
     leaf.add_argument("--cut-every", type=int, default=0, metavar="N", help="cut each caller's N-th connection midway")
     leaf.add_argument("--timeout-s", type=float, default=30.0, help="how long a question may stay unanswered")
     leaf.add_argument("--extra-body", default=None, metavar="JSON", help="goes into every session as extra_body")
@@ -139,38 +141,17 @@ def _add_bench(commands: Commands[argparse.ArgumentParser]) -> None:
     leaf.add_argument("--quiet", action="store_true", help="no progress on stderr")
 
 
-def _add_log(commands: Commands[argparse.ArgumentParser]) -> None:
-    group = commands.add_parser("log", help="read what the log holds", description="read what the log holds")
-    leaves = group.add_subparsers(metavar="COMMAND", required=True)
-    leaf = _leaf(leaves, "show", "one session's records in readable lines, both streams merged by time")
-    leaf.set_defaults(run=show.run)
-    leaf.add_argument("session", metavar="SESSION", help="the session's id")
-    leaf.add_argument("--all", action="store_true", help="show every append by itself instead of folding runs")
-    _add_store(leaf)
-
-
-def _add_sessions(commands: Commands[argparse.ArgumentParser]) -> None:
-    leaf = _leaf(commands, "sessions", "every session the store knows, and where it stands")
-    leaf.set_defaults(run=sessions.run)
-    _add_store(leaf)
-
-
 def _add_doctor(commands: Commands[argparse.ArgumentParser]) -> None:
     leaf = _leaf(commands, "doctor", "whether the store can keep the promises, and what to change")
     leaf.set_defaults(run=doctor.run)
     leaf.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
-    _add_store(leaf)
+    add_store(leaf)
 
 
 def _add_models(commands: Commands[argparse.ArgumentParser]) -> None:
     leaf = _leaf(commands, "models", "the models installed here, or those a running service offers")
     leaf.set_defaults(run=models.run)
     leaf.add_argument("url", nargs="?", default=None, metavar="URL", help="a gateway to ask instead of this Python")
-
-
-def _add_store(leaf: argparse.ArgumentParser) -> None:
-    default = os.environ.get("DUPLEX_ES_REDIS_URL", "redis://127.0.0.1:6379/0")
-    leaf.add_argument("--redis-url", default=default, help="the store (DUPLEX_ES_REDIS_URL)")
 
 
 def _positive(text: str) -> int:

@@ -39,15 +39,15 @@ QUIET_FACTS = {"AudioAppended", "AudioProduced", "TextProduced", "HeartbeatAnswe
 LONG_ID = re.compile(r"(?<![0-9a-f])([0-9a-f]{8})[0-9a-f]{24}(?![0-9a-f])")
 
 
-def render(lines: Sequence[Line], *, folds: bool = True) -> Iterator[str]:
-    """The log as text. Times are seconds since the first record.
+def render(lines: Sequence[Line], *, folds: bool = True, start_ms: int | None = None) -> Iterator[str]:
+    """The log as text. Times are seconds since the first record, or since ``start_ms``.
 
     Appends, acknowledgements and the pieces of an answer are folded into one line each between two records that say
     more; ``folds=False`` shows every record by itself.
     """
     if not lines:
         return
-    start_ms = min(line.at_ms for line in lines)
+    start_ms = min(line.at_ms for line in lines) if start_ms is None else start_ms
     for run in _runs(lines) if folds else ([line] for line in lines):
         first, last = run[0], run[-1]
         stamp = f"{(first.at_ms - start_ms) / 1000:8.3f}"

@@ -1,8 +1,7 @@
-"""``duplex-es log show``: a session's whole log, readable, both streams merged by time."""
+"""A store opened for reading, and a session in it."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -10,10 +9,8 @@ from ..log.api import Head, SessionLog
 from ..log.errors import ConfigurationError, LogUnavailable, SessionUnknown
 from ..log.opening import open_log
 from ..log.settings import LogSettings
-from .console import Console
 from .errors import ToolError
 from .records import Line, read_lines
-from .render import render
 
 
 @asynccontextmanager
@@ -49,14 +46,3 @@ def summary(head: Head) -> str:
     attached = f"socket {head.generation} on {head.gateway}" if head.attached else "no socket"
     claimed = f"claim {head.fence} of {head.worker}" if head.fence else "no worker yet"
     return f"{head.ref.session_id} #{head.ref.incarnation}: {head.state}, {head.model}, {attached}, {claimed}"
-
-
-async def run(args: argparse.Namespace) -> int:
-    """The exit code of ``duplex-es log show``."""
-    console = Console()
-    async with opened(args.redis_url) as log:
-        head, lines = await read_session(log, args.session)
-    console.line(summary(head))
-    for text in render(lines, folds=not args.all):
-        console.line(text)
-    return 0

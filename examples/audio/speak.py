@@ -13,7 +13,7 @@ import numpy as np
 import soxr
 
 from workers.models.cascade.dialogue.sentences import split_sentences
-from workers.models.cascade.tts import RATE_HZ, Voice
+from workers.models.speech.tts import RATE_HZ, Voice
 
 CALLER_HZ = 16_000
 EDGE_S = 0.25

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import random
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,11 +22,8 @@ SETTLE_S = 60.0
 AFTERWARDS_S = 0.5
 CLOSING_S = 25.0
 """A session whose worker died right after its last word is closed by another, once the lease is over."""
-COLLECT_EVERY = 25
 OURS = frozenset({"_conduct", "Faults.run", "Faults._happen", "Client.run", "Client._listen", "Client._ask_again"})
 """The coroutines of the simulation itself: what they raise is its own defect."""
-
-_since_collected = 0
 
 
 @dataclass(slots=True)
@@ -105,7 +101,6 @@ def simulate(world: World, seed: int, *, keep_trace: bool = False, mood: str | N
         outcome.told = sum(client.told is not None for client in clients)
         outcome.losses, outcome.digest, outcome.trace = node.losses, trace.digest, trace.lines
         loop.bury()
-        _collect()
     return outcome
 
 
@@ -152,11 +147,3 @@ def _unexpected(world: World, loop: SimulatedLoop, plan: Plan) -> list[str]:
     if plan.loses:
         found = [text for text in found if not any(name in text for name in EXCUSED_AFTER_LOSS)]
     return [f"unexpected: {text[:400]}" for text in found]
-
-
-def _collect() -> None:
-    global _since_collected
-    _since_collected += 1
-    if _since_collected >= COLLECT_EVERY:
-        _since_collected = 0
-        gc.collect()

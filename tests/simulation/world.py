@@ -24,6 +24,7 @@ from .loop import CURRENT, SimulatedLoop
 
 EPOCH_S = 1_790_000_000.0
 PACKAGES = ("duplex_es", "gateway", "workers")
+COLLECT_EVERY = 25
 FEWER_PARTITIONS = 4
 """Sweeps look at every partition; what is true of four is true of 256."""
 
@@ -35,10 +36,14 @@ class World:
         self.loop: SimulatedLoop | None = None
         self.draw = random.Random(0)
         self.errors: list[str] = []
+        self._schedules = 0
 
     def begin(self, loop: SimulatedLoop, draw: random.Random) -> None:
         """A new schedule starts."""
         self.loop, self.draw, self.errors = loop, draw, []
+        self._schedules += 1
+        if self._schedules % COLLECT_EVERY == 0:
+            gc.collect()
 
     def now_s(self) -> float:
         """Virtual seconds; real ones while nothing is simulated."""

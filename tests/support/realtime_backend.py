@@ -14,8 +14,10 @@ from tests.support.calls import serving
 
 @asynccontextmanager
 async def realtime_backend(model: Model, log: MemoryLog | None = None, **worker: Any) -> AsyncIterator[Gateway]:
-    """A service with ``model`` as its default, at ``.url``, until the block ends; ``worker`` are its host's settings."""
+    """A service with ``model`` as its default until the block ends; ``worker`` are its host's settings."""
     log = log or MemoryLog()
-    async with serving(log, model, worker="there", **{"slots": 64, **worker}):
-        async with running(log, default_model=model.info.name) as gateway:
-            yield gateway
+    async with (
+        serving(log, model, worker="there", **{"slots": 64, **worker}),
+        running(log, default_model=model.info.name) as gateway,
+    ):
+        yield gateway

@@ -1,4 +1,4 @@
-"""A call that is recorded the same way each time: three turns, an interruption, a lost worker, a socket that comes back.
+"""A call recorded the same way each time: three turns, an interruption, a lost worker, a socket that comes back.
 
 ``python -m tests.support.recorded_call FILE`` writes it as a ``.dxlog`` file; docs/guides/call.dxlog is one.
 """
@@ -8,12 +8,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from duplex_es.log.api import Record, SessionLog
 from duplex_es.log.memory import MemoryLog
-from duplex_es.protocol import AcknowledgePlayback, BargeIn, CloseSession, Command
+from duplex_es.protocol import AcknowledgePlayback, BargeIn, CloseSession, Command, CommitInput
 from duplex_es.protocol.records import OpenSession, SocketAttached, SocketDetached, pack_input
 from duplex_es.tools.log import carry, source
 from tests.support.calls import Caller
@@ -74,8 +75,8 @@ class RecordedCall(LongCall):
             for _ in range(1_000 // APPEND_MS):
                 self.clock.now_ms += APPEND_MS
                 await self.caller.append(SPOKEN, is_speech=True)
-            self._heard_ms += 1_000
-            await self._until(lambda: self.actor.session.input.clock.ms >= self._heard_ms)
+                self._heard_ms += APPEND_MS
+                await self._until(lambda: self.actor.session.input.clock.ms >= self._heard_ms)
 
     async def rejoin(self) -> None:
         """The client comes back on another socket."""
@@ -109,9 +110,7 @@ async def record_call(log: SessionLog, session_id: str = "call-1") -> RecordedCa
     await say_until_spoken(call)
     second = call.caller.heard("response.created")[-1].response.id
     call.wait(1_500)
-    await call.caller.say(
-        AcknowledgePlayback(response_id=second, played_ms=1_500, committed_ms=1_500), BargeIn()
-    )
+    await call.caller.say(AcknowledgePlayback(response_id=second, played_ms=1_500, committed_ms=1_500), BargeIn())
     await call.caller.hears("response.done", 2)
     detached = SocketDetached(generation=1, reason="connection_lost")
     await log.detach(call.caller.attachment, pack_input(detached, call.clock()).body)
@@ -122,8 +121,11 @@ async def record_call(log: SessionLog, session_id: str = "call-1") -> RecordedCa
     await call.listen(1)
     call.answers = call.actor.session.turn_id
     await call.turn()
-    await call.caller.hears("response.done", 3)
-    call.wait(1_000)
+    third = (await call.caller.hears("response.done", 3))[-1].response.id
+    call.wait(1_200)
+    await call.caller.say(AcknowledgePlayback(response_id=third, played_ms=1_200, committed_ms=1_200))
+    await call.caller.hears("playback.acknowledged", 3)
+    call.wait(500)
     await call.caller.say(CloseSession())
     await call.caller.ends()
     await call.end()
@@ -132,8 +134,6 @@ async def record_call(log: SessionLog, session_id: str = "call-1") -> RecordedCa
 
 async def say_until_spoken(call: RecordedCall) -> None:
     """Commit the second turn and wait until all of the answer that never finishes was sent."""
-    from duplex_es.protocol import CommitInput
-
     await call.caller.say(CommitInput())
     call.answers += 1
     async with asyncio.timeout(10):
@@ -151,7 +151,6 @@ async def write_call(path: Path) -> None:
 
 async def export(log: SessionLog, session_id: str, path: Path) -> None:
     """``log export`` of a log in this process."""
-    from contextlib import asynccontextmanager
 
     @asynccontextmanager
     async def already_open(args: argparse.Namespace) -> Any:

@@ -20,13 +20,17 @@ ANSWER_PCM = array("h", [4_000, -4_000] * 2_400).tobytes()
 
 @dataclass
 class VoiceServer:
-    """What it will say, and what it was told. ``status`` is the response's; ``refusal`` refuses the opening."""
+    """What it will say, and what it was told. ``status`` is the response's, which has no end without ``ends``.
+
+    ``refusal`` refuses the opening.
+    """
 
     question: str = "What time is it?"
     answer: str = "It is noon."
     status: str = "completed"
     refusal: str | None = None
     answers: bool = True
+    ends: bool = True
     url: str = ""
     sessions: list[list[dict[str, Any]]] = field(default_factory=list)
 
@@ -98,6 +102,8 @@ class _Call:
             **of,
         )
         await self._number(type="response.output_audio_transcript.delta", delta=self._server.answer, **of)
+        if not self._server.ends:
+            return
         await self._number(type="response.done", response={"id": "resp_1", "status": self._server.status}, **of)
 
     async def _number(self, **event: Any) -> None:

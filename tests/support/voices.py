@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import soxr
 
-from workers.models.cascade.tts import RATE_HZ, Voice
+from workers.models.speech.tts import RATE_HZ, Voice
 
 CALLER_HZ = 16_000
 

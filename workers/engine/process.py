@@ -8,8 +8,9 @@ import logging
 import os
 import socket
 import sys
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from .units import UnitDone, pack_unit
 from .wire import Message, Unpacker, WireBroken, pack
 
 READ_BYTES = 1 << 20
+RECENT_TICKS = 4096
 ROOT = Path(__file__).resolve().parents[2]
 # Our own packages come last on the path: the engine's interpreter has its own numpy, and needs nothing else of ours.
 BOOT = (
@@ -65,13 +67,26 @@ Hear = Callable[[EngineEvent], None]
 
 @dataclass(slots=True)
 class Timing:
-    """What the engine said of its ticks: how many, how many late, and the last one's milliseconds of work."""
+    """What the engine said of its ticks: how many, how many late, and the last one's milliseconds of work.
+
+    ``recent_ms`` are those from when a tick was due to when its results were out, of the last few thousand.
+    """
 
     ticks: int = 0
     late: int = 0
     work_ms: float = 0.0
     after_ms: float = 0.0
     sessions: int = 0
+    recent_ms: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT_TICKS))
+
+    def __str__(self) -> str:
+        """One line for a person."""
+        ordered = sorted(self.recent_ms)
+        if not ordered:
+            return "no ticks"
+        p50, p99 = (ordered[min(len(ordered) - 1, int(part * len(ordered)))] for part in (0.5, 0.99))
+        spread = f"after due: p50 {p50:.1f} ms, p99 {p99:.1f} ms, max {ordered[-1]:.1f} ms of the last {len(ordered)}"
+        return f"{self.ticks} ticks, {self.late} late; {spread}; {self.sessions} sessions in the last one"
 
 
 class EngineProcess:
@@ -247,6 +262,7 @@ class EngineProcess:
         timing.late += bool(message["late"])
         timing.work_ms, timing.after_ms = message["work_ms"], message["after_ms"]
         timing.sessions = len(message["rows"])
+        timing.recent_ms.append(timing.after_ms)
         for session, text, speaks, memory_bytes, pcm_bytes in message["rows"]:
             middle, end = at + memory_bytes, at + memory_bytes + pcm_bytes
             self._tell(session, Stepped(pcm=blob[middle:end], text=text, speaks=speaks, memory=blob[at:middle]))

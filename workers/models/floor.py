@@ -179,6 +179,10 @@ class Answer:
         self._rate_hz = rate_hz or self._rate_hz
         if paced:
             await self._wait_for_room(len(pcm) // 2)
+        self.produce(pcm, text, rate_hz=rate_hz)
+
+    def produce(self, pcm: bytes, text: str = "", *, rate_hz: int | None = None) -> None:
+        """Emit a piece of audio at once, as ``say`` does in its time: for models that have a pace of their own."""
         self._hold()
         self._samples += len(pcm) // 2
         self.text += text

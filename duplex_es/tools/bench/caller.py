@@ -70,7 +70,7 @@ class Caller:
         plan = self._plan
         config = SessionConfig(
             input_audio=AudioFormat("pcm16", plan.question.sample_rate_hz),
-            turn_detection=None if plan.commits else {"type": "server_vad"},
+            turn_detection=None if plan.commits or plan.continuous else {"type": "server_vad"},
             extra_body={"return_stage_metrics": True, **plan.extra_body},
         )
         # Callers spread over the gateways, as a load balancer would do it.
@@ -92,6 +92,8 @@ class Caller:
         listening = asyncio.create_task(self._listen(client))
         pulsing = asyncio.create_task(self._pulse(client))
         try:
+            if self._plan.continuous:
+                await self._talk_on(client, listening, until_s)
             while self._clock() < until_s and not listening.done():
                 await self._exchange(client, listening)
         finally:
@@ -129,6 +131,28 @@ class Caller:
         last = self.take.answers[-1]
         await client.ack_playback(last.audio_duration_ms, response_id=last.response_id)
         await asyncio.sleep(plan.pause_ms / 1000)
+
+    async def _talk_on(self, client: DuplexClient, listening: asyncio.Task[None], until_s: float) -> None:
+        """Speak and pause until it is over, whatever is heard meanwhile; what was being said then counts as it is."""
+        self._asked_at_s = self._clock()
+        talking = asyncio.create_task(self._keep_talking(client))
+        try:
+            patience_s = max(0.0, until_s - self._clock())
+            await asyncio.wait((talking, listening), timeout=patience_s, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            talking.cancel()
+            await asyncio.wait([talking])
+        self.take.answers += self._answers.values()
+        self.take.unanswered += not self.take.answers
+        self._answers.clear()
+
+    async def _keep_talking(self, client: DuplexClient) -> None:
+        question, pause = self._plan.question, self._plan.question.silence(self._plan.pause_ms)
+        with contextlib.suppress(DuplexClientError):
+            while True:
+                await client.stream_pcm(question.pcm + pause, chunk_ms=self._plan.chunk_ms)
+                for answer in self._answers.values():
+                    await client.ack_playback(answer.audio_duration_ms, response_id=answer.response_id)
 
     async def _keep_line(self, client: DuplexClient) -> None:
         """A line on which nobody speaks still carries sound: that is how a server hears that a turn is over."""

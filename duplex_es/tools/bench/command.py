@@ -74,7 +74,7 @@ async def _watch(callers: Sequence[Caller], began_s: float, until_s: float, cons
 
 def plan_from(args: argparse.Namespace) -> BenchPlan:
     """The plan of a command line. Raises: ToolError for a file or a JSON text that cannot be used."""
-    question = read_wave(args.wav) if args.wav else babble(args.question_ms)
+    question = read_wave(args.wav) if args.wav else babble(args.question_ms, args.rate_hz)
     return BenchPlan(
         urls=tuple(args.url),
         model=args.model,
@@ -86,6 +86,7 @@ def plan_from(args: argparse.Namespace) -> BenchPlan:
         pause_ms=args.pause_ms,
         commits=not args.vad,
         cut_every=args.cut_every,
+        continuous=args.continuous,
         answer_timeout_s=args.timeout_s,
         extra_body=_extra_body(args.extra_body),
     )

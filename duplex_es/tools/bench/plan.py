@@ -16,6 +16,8 @@ class BenchPlan:
     Each asks ``question`` at the pace of speech, waits for the answer at most ``answer_timeout_s``, pauses, and asks
     again. ``commits``: the caller ends its turns itself; else the server hears their end. Every ``cut_every``-th answer
     its connection is cut and resumed (0: never). ``extra_body`` goes into the session as it is.
+
+    ``continuous`` is for models that answer all the time: callers ask, pause and ask again, waiting for nothing.
     """
 
     urls: tuple[str, ...]
@@ -28,6 +30,7 @@ class BenchPlan:
     pause_ms: int = 500
     commits: bool = True
     cut_every: int = 0
+    continuous: bool = False
     pulse_s: float = 1.0
     answer_timeout_s: float = 30.0
     extra_body: Mapping[str, Any] = field(default_factory=dict)

@@ -67,6 +67,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     pause_ms: int
     commits: bool
     cut_every: int
+    continuous: bool
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -90,7 +91,7 @@ class RequestMetrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """From the question's end (``measurement_origin``) to the first words and the first sound, and what followed."""
 
     source: Literal["client_monotonic_receive"]
-    measurement_origin: Literal["input_committed", "speech_end"]
+    measurement_origin: Literal["input_committed", "speech_end", "first_append"]
     ttft_ms: Distribution | None
     ttfp_ms: Distribution | None
     audio_generation_ms: Distribution | None
@@ -217,18 +218,25 @@ def _load(plan: BenchPlan) -> Load:
         pause_ms=plan.pause_ms,
         commits=plan.commits,
         cut_every=plan.cut_every,
+        continuous=plan.continuous,
     )
 
 
 def _request_metrics(plan: BenchPlan, answers: Sequence[AnswerTake]) -> RequestMetrics:
     return RequestMetrics(
         source="client_monotonic_receive",
-        measurement_origin="input_committed" if plan.commits else "speech_end",
+        measurement_origin=_origin(plan),
         ttft_ms=distribution(answer.ttft_ms for answer in answers),
         ttfp_ms=distribution(answer.ttfp_ms for answer in answers),
         audio_generation_ms=distribution(answer.audio_generation_ms for answer in answers),
         audio_duration_ms=distribution(answer.audio_duration_ms for answer in answers if answer.chunks),
     )
+
+
+def _origin(plan: BenchPlan) -> Literal["input_committed", "speech_end", "first_append"]:
+    if plan.continuous:
+        return "first_append"
+    return "input_committed" if plan.commits else "speech_end"
 
 
 def _audio_output(answers: Sequence[AnswerTake]) -> AudioOutput:

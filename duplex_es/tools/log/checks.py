@@ -212,9 +212,7 @@ class OutputChecker:
             raise Violated("projection", where, "a frame without a fact")
         facts = record.facts if isinstance(record.facts, list) else ()
         consumed = record.consumed if isinstance(record.consumed, str) else None
-        made = pack_output(
-            record.at_ms, frame=self._made.pop(), facts=facts, consumed=consumed, more=record.more
-        )
+        made = pack_output(record.at_ms, frame=self._made.pop(), facts=facts, consumed=consumed, more=record.more)
         if made.body != entry.body:
             raise Violated("projection", where, f"the facts give another {_kind(record.frame)}")
 

@@ -143,7 +143,9 @@ class Writer:
 
     def add(self, stream: str, entry: Entry) -> None:
         """The next entry of ``input`` or ``output``; all of one stream come before the other's."""
-        if self._pending and (stream != self._stream or self._size > BLOCK_BYTES or len(self._pending) >= BLOCK_ENTRIES):
+        if self._pending and (
+            stream != self._stream or self._size > BLOCK_BYTES or len(self._pending) >= BLOCK_ENTRIES
+        ):
             self._flush()
         digest = audio_digest(entry.audio)
         self._stream = stream

@@ -1,4 +1,4 @@
-"""``duplex-es log verify``: whether a session's log keeps every promise; 0 it does, 1 it does not, 2 it cannot be read."""
+"""``duplex-es log verify``: whether a log keeps every promise; 0 it does, 1 it does not, 2 it cannot be read."""
 
 from __future__ import annotations
 

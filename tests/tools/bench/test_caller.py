@@ -62,3 +62,16 @@ async def test_callers_spread_over_the_gateways() -> None:
         both = BenchPlan((first.url, second.url), "m", babble(80), pause_ms=0, chunk_ms=40)
         await asyncio.gather(*(call(Caller(both, number), 0.05) for number in range(4)))
         assert (len(first.sessions), len(second.sessions)) == (2, 2)
+
+
+async def test_a_caller_of_an_endless_model_waits_for_nothing_and_keeps_what_was_said_so_far() -> None:
+    async with voice_server() as server:
+        server.ends = False
+        caller = Caller(plan(server, continuous=True, pause_ms=300), 0)
+        await call(caller, 1.0)
+    take = caller.take
+    assert (take.error, take.unanswered) == (None, 0)
+    (answer,) = take.answers
+    assert (answer.status, answer.audio_duration_ms) == ("in_progress", pytest.approx(200))
+    assert not server.heard("input_audio_buffer.commit")
+    assert server.heard("playback.ack")

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.toy_engine import CRASHING, DEADLY, SICK, frame
 from workers.engine.contract import Stepped
-from workers.engine.process import EngineEvent, EngineLost, EngineProcess, Failed, Ready, Refused
+from workers.engine.process import EngineEvent, EngineLost, EngineProcess, Failed, Ready, Refused, Timing
 
 pytestmark = pytest.mark.unit
 
@@ -138,3 +138,13 @@ async def test_an_interpreter_that_is_not_there_is_a_clear_error() -> None:
     process = EngineProcess(TOY, {}, python="/nowhere/python")
     with pytest.raises(EngineLost, match="/nowhere/python cannot be started"):
         await process.start(timeout_s=PATIENCE_S)
+
+
+def test_timing_is_one_line_for_a_person() -> None:
+    timing = Timing()
+    assert str(timing) == "no ticks"
+    timing.ticks, timing.late, timing.sessions = 3, 1, 2
+    timing.recent_ms += [40.0, 50.0, 90.0]
+    assert str(timing) == (
+        "3 ticks, 1 late; after due: p50 50.0 ms, p99 90.0 ms, max 90.0 ms of the last 3; 2 sessions in the last one"
+    )

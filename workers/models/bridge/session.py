@@ -404,8 +404,8 @@ class BridgeSession:
             return
         for signal in signals[:-1]:
             self._emit(signal)
-        self._emit(signals[-1])
         self._remember()
+        self._emit(signals[-1])
 
     def _remember(self) -> None:
         self._silent = 0

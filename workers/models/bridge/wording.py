@@ -28,16 +28,11 @@ def opening(request: OpenModel, options: BridgeOptions, preset: Preset, *, ends_
         "input_audio_format": preset.encoding,
         "output_audio_format": "pcm16",
         "audio": {
-            "input": {"format": {"type": _kind(preset), "rate": preset.input_rate_hz}},
-            "output": {"format": {"type": "audio/pcm", "rate": preset.output_rate_hz}},
+            "input": {"sample_rate_hz": preset.input_rate_hz},
+            "output": {"sample_rate_hz": preset.output_rate_hz},
         },
         "playback_commit_policy": "commit_all_on_done",
     }
-    if preset.encoding == PCM_F32LE:
-        session["audio"] = {
-            "input": {"sample_rate_hz": preset.input_rate_hz},
-            "output": {"sample_rate_hz": preset.output_rate_hz},
-        }
     if options.model:
         session["model"] = options.model
     if request.ref_audio:
@@ -45,10 +40,6 @@ def opening(request: OpenModel, options: BridgeOptions, preset: Preset, *, ends_
     if extra:
         session["extra_body"] = extra
     return UpdateSession(session=session)
-
-
-def _kind(preset: Preset) -> str:
-    return "pcm_f32le" if preset.encoding == PCM_F32LE else "audio/pcm"
 
 
 def changed(request: ReconfigureModel, *, ends_turns: bool, event_id: str) -> UpdateSession:

@@ -12,10 +12,10 @@ from workers.vad.silero import FRAME_MS
 from workers.vad.silero import RATE_HZ as INPUT_RATE_HZ
 
 from ..options import read_options
+from ..speech.tts import RATE_HZ as OUTPUT_RATE_HZ
 from .options import CascadeOptions
 from .parts import Parts, load_parts, local_time
 from .session import CascadeSession
-from .tts import RATE_HZ as OUTPUT_RATE_HZ
 
 Loader = Callable[[CascadeOptions, Callable[[], datetime]], Parts]
 

@@ -13,13 +13,13 @@ from workers.vad.batcher import VadBatcher
 from workers.vad.silero import SileroMissing, SileroVad, VadState
 
 from ..pcm import Floats
-from .asr import Heard, Whisper
+from ..speech.asr import Heard, Whisper
+from ..speech.missing import CascadePartMissing
+from ..speech.tts import Voice
 from .dialogue.chat import ChatServer
 from .dialogue.mind import Mind
 from .dialogue.smollm import SmolLm, find_weights
-from .missing import CascadePartMissing
 from .options import CascadeOptions
-from .tts import Voice
 
 
 def local_time() -> datetime:

@@ -36,14 +36,14 @@ from workers.vad.silero import FRAME_MS, VadState
 from ..agenda import Agenda
 from ..floor import Floor
 from ..pcm import Floats, floats_of
+from ..speech.asr import NOTHING, Heard
+from ..speech.tts import RATE_HZ
 from .acknowledgements import is_acknowledgement
-from .asr import NOTHING, Heard
 from .hearing import OVERLAP_IGNORED_MS, Hearing, Turn
 from .options import CascadeOptions
 from .parts import Parts
 from .settings import hearing_settings
 from .speaking import Speaking
-from .tts import RATE_HZ
 
 log = logging.getLogger(__name__)
 

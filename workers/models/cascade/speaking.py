@@ -14,12 +14,12 @@ from duplex_es.model import ContinueAnswer, Generate, HistoryItem, ModelFailed, 
 from ..agenda import Agenda, Work
 from ..floor import Answer, Floor
 from ..pcm import int16_bytes, samples_in
+from ..speech.tts import RATE_HZ
+from ..speech.words import spread
 from .dialogue.scene import Line, Manner, Part, Say, Scene, read_tools
 from .dialogue.smalltalk import manner_of
 from .parts import Parts
 from .plans import Called, Plan, Step, step_of
-from .tts import RATE_HZ
-from .words import spread
 
 Reply = AsyncGenerator[Part, None]
 

@@ -61,6 +61,14 @@ class Memory:
         self._untold = []
         return list(self._past)
 
+    def understood(self, item_id: str, text: str) -> None:
+        """The words of the turn ``item_id``, which are all that is kept of it."""
+        self.speech.pop(item_id, None)
+        for past in (self._past, self._untold):
+            for place, item in enumerate(past):
+                if item.item_id == item_id:
+                    past[place] = msgspec.structs.replace(item, text=text)
+
     def add(self, item: HistoryItem) -> None:
         """Something was said, called or answered."""
         if item.text or item.call_id:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import json
-from collections.abc import Sequence
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from typing import Any
 
 import httpx
 
@@ -16,7 +21,7 @@ from duplex_es.model import (
     Generate,
     HistoryItem,
     Interrupt,
-    ModelPassedOn,
+    ModelHeardTurn,
     OpenModel,
     ReconfigureModel,
     Request,
@@ -25,31 +30,41 @@ from duplex_es.model import (
 )
 
 from ..agenda import Agenda
-from ..floor import Answer, Floor
-from ..pcm import samples_in
-from .answering import Called, ChatRefused, Other, Part, Spoken, Used, Written, parts_of, refusal
+from ..floor import Floor
+from .answering import ChatRefused, parts_of, refusal
 from .asking import Wish, request_body
 from .memory import Memory
 from .options import ChatOptions
-from .sound import SoundReader, SoundUnusable
+from .senses import RATE_HZ as VOICE_RATE_HZ
+from .senses import Senses
+from .sound import SoundUnusable
+from .telling import Telling
 
-PIECE_MS = 200
 SHOWN_CHARS = 200
+RETRY_S = 0.25
+AGAIN_STATUS = (429, 502, 503, 504)
+
+log = logging.getLogger(__name__)
 
 
 class ChatSession:
     """Keeps the caller's turns and asks the server for each answer. An interruption closes the request."""
 
-    def __init__(self, request: OpenModel, emit: Emit, client: httpx.AsyncClient, options: ChatOptions) -> None:
+    def __init__(
+        self, request: OpenModel, emit: Emit, client: httpx.AsyncClient, options: ChatOptions, senses: Senses
+    ) -> None:
         self._client = client
         self._options = options
-        self._floor = Floor(emit, output_rate_hz=options.output_rate_hz, lead_ms=options.lead_ms)
+        self._senses = senses
+        rate_hz = VOICE_RATE_HZ if senses.speaks else options.output_rate_hz
+        self._floor = Floor(emit, output_rate_hz=rate_hz, lead_ms=options.lead_ms)
         self._floor.adopt(request.epoch)
         self._answers = Agenda(self._floor, f"chat {request.session_id}")
+        self._ears = Agenda(self._floor, f"chat {request.session_id}, hearing")
         self._memory = Memory(request.history)
         self._extra_body = request.extra_body
         self._wish = self._wished(request)
-        self._telling: _Telling | None = None
+        self._telling: Telling | None = None
 
     async def perform(self, request: Request) -> None:
         """Carry out one request; never raises for what a caller said."""
@@ -60,7 +75,9 @@ class ChatSession:
             case EndTurn():
                 self._floor.adopt(request.epoch)
                 self._memory.end_turn(request.item_id, request.audio_start_ms)
-                if request.respond:
+                if self._senses.hears:
+                    self._ears.add(0, functools.partial(self._understand, request))
+                elif request.respond:
                     self._answers.add(request.epoch, functools.partial(self._answer, self._wish))
             case Generate():
                 self._floor.adopt(request.epoch)
@@ -82,7 +99,27 @@ class ChatSession:
                 self._wish = self._wished(request)
             case CloseModel():
                 self._floor.close()
+                await self._ears.close()
                 await self._answers.close()
+
+    async def _understand(self, request: EndTurn) -> None:
+        """What the caller said, in words; then the answer to it, unless an interruption has overtaken it."""
+        words, failed = "", None
+        try:
+            words = await self._senses.understand(self._memory.speech.get(request.item_id, b""))
+        except Exception as error:
+            log.exception("speech recognition failed")
+            failed = f"speech recognition failed: {error}"
+        self._memory.understood(request.item_id, words)
+        self._floor.report(
+            ModelHeardTurn(epoch=self._floor.epoch, transcript=words, item_id=request.item_id, failed=failed)
+        )
+        if not request.respond or request.epoch < self._floor.epoch:
+            return
+        if words:
+            self._answers.add(request.epoch, functools.partial(self._answer, self._wish))
+        else:
+            self._floor.listen("silence_or_noise")
 
     def _wished(self, request: OpenModel | ReconfigureModel | Generate) -> Wish:
         """The settings, or for one answer what it overrides of them."""
@@ -110,6 +147,10 @@ class ChatSession:
     def _modalities(self, wanted: tuple[str, ...]) -> tuple[str, ...]:
         return wanted if self._options.audio else ("text",)
 
+    def _asked_of_server(self, wish: Wish) -> Wish:
+        """A server whose words are spoken here only writes."""
+        return replace(wish, modalities=("text",)) if self._senses.speaks else wish
+
     async def _answer(
         self, wish: Wish, history: Sequence[HistoryItem] | None = None, response_id: str | None = None
     ) -> None:
@@ -117,26 +158,51 @@ class ChatSession:
             self._options.chat_model,
             self._memory.told(history),
             self._memory.speech,
-            wish,
+            self._asked_of_server(wish),
             audio_part=self._options.audio_part,
         )
         answer = self._floor.begin(response_id)
-        telling = self._telling = _Telling(answer, self._floor, self._options, aloud="audio" in wish.modalities)
+        telling = self._telling = Telling(
+            answer, self._floor, self._options, self._senses, aloud="audio" in wish.modalities
+        )
         try:
-            async with self._client.stream("POST", _address(self._options), json=body) as response:
-                if response.status_code != httpx.codes.OK:
-                    raise _refused(response.status_code, (await response.aread()).decode("utf-8", "replace"))
-                async for part in parts_of(response.aiter_lines()):
-                    await telling.tell(part)
+            await self._ask(body, telling)
         except ChatRefused as refused:
             answer.fail(refused.code, str(refused))
-        except (httpx.HTTPError, SoundUnusable, ValueError) as error:
-            answer.fail("response_error", f"{type(error).__name__}: {error}")
+        except (httpx.HTTPError, SoundUnusable, ValueError, TimeoutError) as error:
+            answer.fail("response_error", f"{type(error).__name__}: {error}".removesuffix(": "))
         else:
-            telling.finish()
+            await telling.finish()
         finally:
             if self._telling is telling:
                 self._remember()
+
+    async def _ask(self, body: dict[str, Any], telling: Telling) -> None:
+        """Tell what the server answers, asking it again if it fails before it has said anything.
+
+        Raises: ChatRefused, httpx.HTTPError, TimeoutError, SoundUnusable, ValueError, AnswerCut.
+        """
+        for left in range(self._options.retries, -1, -1):
+            try:
+                await self._ask_once(body, telling)
+                return
+            except (Unwell, httpx.TransportError, TimeoutError) as fault:
+                if telling.has_begun or not left:
+                    raise fault.refused if isinstance(fault, Unwell) else fault from None
+                log.info("the chat server is asked again: %r", fault)
+            await asyncio.sleep(RETRY_S * 2 ** (self._options.retries - left))
+
+    async def _ask_once(self, body: dict[str, Any], telling: Telling) -> None:
+        message = f"the chat server said nothing within {self._options.first_byte_s:g} s"
+        async with AsyncExitStack() as stack:
+            patience = await stack.enter_async_context(patient(self._options.first_byte_s, message))
+            response = await stack.enter_async_context(self._client.stream("POST", _address(self._options), json=body))
+            if response.status_code != httpx.codes.OK:
+                refused = _refused(response.status_code, (await response.aread()).decode("utf-8", "replace"))
+                raise Unwell(refused) if response.status_code in AGAIN_STATUS else refused
+            async for part in parts_of(response.aiter_lines()):
+                patience.reschedule(None)
+                await telling.tell(part)
 
     def _interrupted(self, request: Interrupt) -> None:
         cut = self._floor.stop(request.epoch)
@@ -154,62 +220,22 @@ class ChatSession:
             self._memory.add(item)
 
 
-class _Telling:
-    """One answer on its way from the server to the session."""
+class Unwell(Exception):
+    """The server is overloaded or being restarted: the same may be asked again."""
 
-    def __init__(self, answer: Answer, floor: Floor, options: ChatOptions, *, aloud: bool) -> None:
-        self._answer = answer
-        self._aloud = aloud
-        self._floor = floor
-        self._sound = SoundReader(assumed_rate_hz=None if options.audio_metadata else options.output_rate_hz)
-        self._untold = ""
-        self._used = Used(None, None)
-        self._calls: list[Called] = []
+    def __init__(self, refused: ChatRefused) -> None:
+        super().__init__(str(refused))
+        self.refused = refused
 
-    async def tell(self, part: Part) -> None:
-        """Signal one part. Raises: SoundUnusable, AnswerCut."""
-        match part:
-            case Written(text=text):
-                self._answer.write(text)
-            case Spoken() if not self._aloud:
-                if part.transcript:
-                    self._answer.write(part.transcript)
-            case Spoken():
-                self._untold += part.transcript
-                await self._say(self._sound.read(part.data, part.metadata))
-            case Called():
-                self._calls.append(part)
-                self._answer.call(part.call_id, part.name, part.arguments)
-            case Used():
-                self._used = part
-            case Other(message=message) if self._answer.is_open:
-                self._floor.report(ModelPassedOn(epoch=self._answer.epoch, turn=self._answer.turn, message=message))
 
-    async def _say(self, pcm: bytes) -> None:
-        rate_hz = self._sound.rate_hz
-        if not pcm or rate_hz is None:
-            return
-        step = samples_in(PIECE_MS, rate_hz) * 2
-        for at in range(0, len(pcm), step):
-            text, self._untold = self._untold, ""
-            await self._answer.say(pcm[at : at + step], text, rate_hz=rate_hz)
-
-    def finish(self) -> None:
-        """The stream ended, and nothing went wrong."""
-        if self._untold:
-            self._answer.write(self._untold)
-        used = self._used
-        self._answer.finish(input_tokens=used.read, output_tokens=used.written, cached_tokens=used.cached)
-
-    def said(self) -> list[HistoryItem]:
-        """What the session remembers of it, however it ended."""
-        name = f"chat_{self._answer.turn}"
-        words = HistoryItem(item_id=name, role="assistant", text=self._answer.text)
-        calls = [
-            HistoryItem(item_id=name, role="assistant", text=call.arguments, call_id=call.call_id, name=call.name)
-            for call in self._calls
-        ]
-        return [words, *calls]
+@asynccontextmanager
+async def patient(wait_s: float, message: str) -> AsyncIterator[asyncio.Timeout]:
+    """A timeout that says what was waited for."""
+    try:
+        async with asyncio.timeout(wait_s) as patience:
+            yield patience
+    except TimeoutError as late:
+        raise TimeoutError(message) if patience.expired() else late from None
 
 
 def _address(options: ChatOptions) -> str:

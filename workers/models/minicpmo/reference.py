@@ -11,7 +11,6 @@ import urllib.parse
 from collections.abc import Sequence
 from pathlib import Path
 
-import httpx
 import numpy as np
 import soxr
 
@@ -69,7 +68,7 @@ async def _fetched(text: str, param: str, allowed: Sequence[str]) -> bytes:
         if text.startswith("file:"):
             return await asyncio.to_thread(_read, Path(urllib.parse.unquote(urllib.parse.urlsplit(text).path)))
         return await _download(text)
-    except (OSError, httpx.HTTPError, ValueError) as error:
+    except (OSError, ImportError, ValueError) as error:
         reason = f"{param}: the voice cannot be fetched ({type(error).__name__}: {error})."
         raise ModelRefused(BAD, reason, param) from error
 
@@ -89,17 +88,22 @@ def _read(path: Path) -> bytes:
 
 
 async def _download(url: str) -> bytes:
+    import httpx  # Only who lets addresses be fetched needs it.
+
     body = bytearray()
-    async with (
-        httpx.AsyncClient(timeout=FETCH_S, follow_redirects=False) as client,
-        client.stream("GET", url) as answer,
-    ):
-        if answer.status_code != 200:
-            raise ValueError(f"the server answers {answer.status_code}")
-        async for piece in answer.aiter_bytes():
-            body += piece
-            if len(body) > MOST_BYTES:
-                raise ValueError(f"it is larger than {MOST_BYTES} bytes")
+    try:
+        async with (
+            httpx.AsyncClient(timeout=FETCH_S, follow_redirects=False) as client,
+            client.stream("GET", url) as answer,
+        ):
+            if answer.status_code != 200:
+                raise ValueError(f"the server answers {answer.status_code}")
+            async for piece in answer.aiter_bytes():
+                body += piece
+                if len(body) > MOST_BYTES:
+                    raise ValueError(f"it is larger than {MOST_BYTES} bytes")
+    except httpx.HTTPError as error:
+        raise OSError(str(error)) from error
     return bytes(body)
 
 

@@ -81,6 +81,7 @@ class SteppingModel:
         if keeper is not None:
             keeper.cancel()
             await asyncio.wait([keeper])
+        _log.info("engine of %s: %s", self.info.name, self._engine.timing)
         await self._engine.stop()
 
     async def open(self, request: OpenModel, emit: Emit) -> SteppingSession:

@@ -22,8 +22,8 @@ FRAME_SAMPLES = 1920
 RATE_HZ = 24_000
 # Two positions of the codec's transformers are one frame.
 POSITIONS_A_FRAME = 2
-# A piece must not be longer than the transformers' window.
-LONGEST_PIECE_FRAMES = 125
+# As far as the convolutions from the transformers' positions to samples look back, and some more.
+SETTLING_FRAMES = 8
 
 
 class StreamingCodec:
@@ -43,18 +43,18 @@ class StreamingCodec:
             WindowedTransformer(front["transformer"], model.config, slots),
             CausalConvolution(front["resampling"].conv, slots, repeats=True),
         ]
-        self._back: list[Layer] = [
+        self._middle: list[Layer] = [
             CausalUpsampling(back["resampling"].conv, slots),
             WindowedTransformer(back["transformer"], model.config, slots),
-            *_layers(back["seanet"].layers, slots),
         ]
+        self._back = _layers(back["seanet"].layers, slots)
         self._is_fresh = torch.ones(slots, dtype=torch.bool, device=self.device)
         self._nobody = torch.zeros(slots, dtype=torch.bool, device=self.device)
 
     @property
     def layers(self) -> tuple[Layer, ...]:
         """All layers of both directions, those without memory included."""
-        return (*self._front, *self._back)
+        return (*self._front, *self._middle, *self._back)
 
     @property
     def bytes_per_slot(self) -> int:
@@ -76,7 +76,7 @@ class StreamingCodec:
 
     def reset_decoder(self, slot: int) -> None:
         """Forget what ``slot`` decoded."""
-        for layer in self._back:
+        for layer in (*self._middle, *self._back):
             layer.reset(slot)
 
     @torch.no_grad()
@@ -103,6 +103,17 @@ class StreamingCodec:
         """The next codes (frames, codebooks) of one slot to samples (frames x 1920,)."""
         return self._decoded(codes.T[None], Whose(self._nobody, self._is_fresh, slot))[0]
 
+    @torch.no_grad()
+    def hear_again(self, slot: int, codes: Tensor) -> None:
+        """Bring a decoder that was reset to where it stands after ``codes`` (frames, codebooks), without their sound.
+
+        As ``decode_piece`` would, at a fraction of its cost: what turns positions into samples looks back so little
+        that it need not see all of them.
+        """
+        whose = Whose(self._nobody, self._is_fresh, slot)
+        x = _through(self._middle, self.model.quantizer.decode(codes.T[None]).to(self.dtype), whose)
+        _through(self._back, x[..., -SETTLING_FRAMES * POSITIONS_A_FRAME :], whose)
+
     def _encoded(self, pcm: Tensor, whose: Whose) -> Tensor:
         x = _through(self._front, pcm.to(self.dtype)[:, None], whose)
         codes: Tensor = self.model.quantizer.encode(x, self.codebooks)
@@ -110,7 +121,7 @@ class StreamingCodec:
 
     def _decoded(self, codes: Tensor, whose: Whose) -> Tensor:
         x = self.model.quantizer.decode(codes).to(self.dtype)
-        return _through(self._back, x, whose)[:, 0]
+        return _through([*self._middle, *self._back], x, whose)[:, 0]
 
 
 def _through(layers: Iterable[Layer], x: Tensor, whose: Whose) -> Tensor:

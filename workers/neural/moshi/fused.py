@@ -55,6 +55,12 @@ class FusedStepper(Stepper):
     # -- a step ----------------------------------------------------------------------------------------------------
 
     def _through(self, ids: Tensor, keys: Tensor) -> Tensor:
+        hidden = self._over_time(ids)
+        self._draw(F.linear(hidden, self.model.head), keys, 0)
+        self._within(hidden, keys)
+        return self._ids_made
+
+    def _over_time(self, ids: Tensor) -> Tensor:
         x = self._embedded(ids)
         cosine, sine = turns_of(self.position, self.shape.head_size, self.shape.rope_theta)
         column = self.position % self.shape.window
@@ -65,9 +71,7 @@ class FusedStepper(Stepper):
 
         hidden = self._layers(x, look)
         self.hidden.copy_(hidden)
-        self._draw(F.linear(hidden, self.model.head), keys, 0)
-        self._within(hidden, keys)
-        return self._ids_made
+        return hidden
 
     def _layers(self, x: Tensor, look: Callable[[KvRing, Tensor], Tensor]) -> Tensor:
         """All layers over rows ``x``; ``look`` keeps key and value and answers what the query found."""

@@ -89,7 +89,7 @@ class KvRing:
         """Store a piece (heads, new, head size) of one slot from position ``first`` on.
 
         The answer is all that the piece may look at, (heads, seen + new, head size): what was there, oldest column
-        first, then the piece. ``new`` is at most ``columns``.
+        first, then the piece. Of a piece that is longer than the ring its end is kept.
         """
         seen = min(first, self.columns)
         new = key.shape[1]
@@ -100,9 +100,10 @@ class KvRing:
             stored, scale = self._packed(rows)
             piece = stored if scale is None else stored.to(self.compute) * scale[..., None].to(self.compute)
             found.append(torch.cat([before, piece.to(self.compute)], 1))
-            self._rows[part, slot].index_copy_(1, at, stored)
+            kept = slice(max(0, new - self.columns), None)
+            self._rows[part, slot].index_copy_(1, at[kept], stored[:, kept])
             if self._scales is not None and scale is not None:
-                self._scales[part, slot].index_copy_(1, at, scale)
+                self._scales[part, slot].index_copy_(1, at[kept], scale[:, kept])
         return found[0], found[1]
 
     def read(self, slot: int, columns: int) -> tuple[Tensor, Tensor]:

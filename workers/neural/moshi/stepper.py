@@ -67,6 +67,7 @@ class Stepper:
         ]
         self.user = self._ids(slots, shape.codebooks)
         self.run = torch.zeros(slots, dtype=torch.bool, device=self.device)
+        self.given = self._ids(slots, shape.made)
         self.text = self._ids(slots)
         self.agent = self._ids(slots, shape.codebooks)
         self.record = self._ids(slots, shape.streams)
@@ -144,15 +145,30 @@ class Stepper:
     @torch.no_grad()
     def step(self) -> None:
         """One frame of every slot that runs."""
-        run = self.run[:, None]
-        user = torch.where(self._is_delayed, self._heard[:, 1], self._heard[:, 0])
-        ids = torch.cat([self._made, user], 1)
         keys = keys_of(self._seeds, self.position + self._origin, self.shape.made)
-        made = self._through(ids, keys)
+        made = self._through(self._inputs(), keys)
         own = torch.where(self._is_delayed, made[:, 1:], self._made[:, 1:])
         self.text.copy_(self._made[:, 0])
         self.agent.copy_(own)
         self.record.copy_(torch.cat([made, self.user], 1))
+        self._advance(made)
+
+    @torch.no_grad()
+    def retrace(self) -> None:
+        """One frame, of which all is known, of every slot that runs: ``given`` (slots, 1 + codebooks) was made in it.
+
+        The window is computed by the very kernels of ``step``: it is the same bit by bit, which that of ``prefill``
+        need not be. It takes as long as a step, less what happens within a frame.
+        """
+        self._over_time(self._inputs())
+        self._advance(self.given)
+
+    def _inputs(self) -> Tensor:
+        user = torch.where(self._is_delayed, self._heard[:, 1], self._heard[:, 0])
+        return torch.cat([self._made, user], 1)
+
+    def _advance(self, made: Tensor) -> None:
+        run = self.run[:, None]
         self._made.copy_(torch.where(run, made, self._made))
         heard = torch.stack([self.user, self._heard[:, 0]], 1)
         self._heard.copy_(torch.where(run[..., None], heard, self._heard))
@@ -161,8 +177,7 @@ class Stepper:
 
     def _through(self, ids: Tensor, keys: Tensor) -> Tensor:
         """Both transformers: model inputs (slots, streams) to what is made (slots, made)."""
-        hidden = self.model.over_time(self.model.embedded(ids), self.rings, self.position)
-        self.hidden.copy_(hidden)
+        hidden = self._over_time(ids)
 
         def pick(logits: Tensor, stream: int) -> Tensor:
             found = self._drawn(logits, keys[:, stream], is_text=stream == 0)
@@ -171,6 +186,12 @@ class Stepper:
 
         text = pick(torch.nn.functional.linear(hidden, self.model.head), 0)
         return torch.cat([text[:, None], self.model.depth(hidden, text, pick)], 1)
+
+    def _over_time(self, ids: Tensor) -> Tensor:
+        """The temporal transformer alone: model inputs to normed rows (slots, width), which ``hidden`` keeps."""
+        hidden = self.model.over_time(self.model.embedded(ids), self.rings, self.position)
+        self.hidden.copy_(hidden)
+        return hidden
 
     def _drawn(self, logits: Tensor, key: Tensor, *, is_text: bool) -> Tensor:
         how = self.sampling

@@ -50,6 +50,7 @@ class Beat:
         self._sound_out = torch.zeros(slots, FRAME_SAMPLES, dtype=torch.int16, pin_memory=pinned)
         self._ids_out = torch.zeros(self.ids.shape, dtype=torch.int32, pin_memory=pinned)
         self.parts: tuple[Callable[[], None], ...] = self.plain_parts
+        self._retrace: Callable[[], None] = stepper.retrace
 
     @property
     def plain_parts(self) -> tuple[Callable[[], None], ...]:
@@ -60,6 +61,18 @@ class Beat:
         """Warm up, and record the parts where the device can."""
         self.stepper.run.zero_()
         self.parts = tuple(recorded(part, self.stepper.device) for part in self.plain_parts)
+        self._retrace = recorded(self.stepper.retrace, self.stepper.device)
+        self.synchronize()
+
+    def retrace(self, slot: int, records: Tensor) -> None:
+        """Put frames of which ``records`` (frames, 17, on the device) tell all into one slot, one after the other."""
+        made = self.stepper.shape.made
+        self.stepper.run.zero_()
+        self.stepper.run[slot] = True
+        for record in records:
+            self.stepper.given[slot] = record[:made]
+            self.stepper.user[slot] = record[made:]
+            self._retrace()
         self.synchronize()
 
     def reset(self, slot: int, seed: tuple[int, int]) -> None:

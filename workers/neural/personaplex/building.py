@@ -51,8 +51,11 @@ class Parts:
 def build(options: EngineOptions) -> Parts:
     """All parts, not recorded yet. Raises: WeightsMissing, NoRoom, and as torch does for a device it has not."""
     device = _device(options.device)
-    if device.type == "cpu" and options.threads:
-        torch.set_num_threads(options.threads)
+    if options.threads or device.type == "cuda":
+        # Beside a GPU one thread does all there is to do; a pool of them would spin between two beats.
+        torch.set_num_threads(options.threads or 1)
+    # It plans anew for every length of a piece, for up to a second.
+    torch.backends.cuda.enable_cudnn_sdp(False)
     shape = SHAPES[options.shape].with_window(options.window_frames)
     dtype = _dtype(options.dtype, device)
     folder = None if options.weights == "random" else Path(options.weights).expanduser()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,7 @@ from torch import Tensor
 
 from workers.engine.contract import EngineDead, EngineFacts, EngineFull, EngineRefused, Floats, Stepped
 
-from ..mimi.codec import FRAME_SAMPLES, LONGEST_PIECE_FRAMES, RATE_HZ
+from ..mimi.codec import FRAME_SAMPLES, RATE_HZ
 from ..moshi.sampling import seed_of
 from ..moshi.stepper import FREE, Standing
 from .beat import LOUDEST, Heard
@@ -28,6 +29,10 @@ FRAME_MS = 80
 REFUSED = "invalid_duplex_runtime_config"
 AUDIBLE = 0.01 * LOUDEST
 """A frame whose root mean square is above this is not silence."""
+EXACT_FRAMES = 4
+"""So many frames of an exact rebuild go in between two beats."""
+BUSY_S = 0.5
+"""Somebody was stepped within this time: pieces must be short."""
 PRIMED_FRAMES = 125
 """How much of what the caller said is given to a fresh encoder again: 10 s, as far as its layers look."""
 
@@ -53,6 +58,7 @@ class PersonaPlexEngine:
         self.options = options
         self._parts: Parts | None = None
         self._frames: dict[int, int] = {}
+        self._stepped_s = 0.0
         self.facts = EngineFacts(
             name=NAME,
             frame_ms=FRAME_MS,
@@ -138,50 +144,72 @@ class PersonaPlexEngine:
             # Its beginning is forgotten: the first two frames only tell what those after them were given.
             before, origin = _standing_after(records[:2], self.parts.shape.made), frame + len(records[:2])
             pieces, records = [], records[2:]
-        ids, standing = beat.stepper.inputs_of(records, before)
-        yield from self._put(slot, [*pieces, ids])
+        at = 0
+        for piece in pieces:
+            # Always cut alike, so that the same opening is the same bit by bit.
+            at = yield from self._put(slot, piece, at, self.options.chunk_frames)
+        if self.options.rebuild == "exact" and len(records):
+            yield from self._retrace(slot, records, before, origin)
+        else:
+            ids, standing = beat.stepper.inputs_of(records, before)
+            yield from self._put(slot, ids, at, None)
+            with self._faults():
+                beat.stepper.place(slot, standing, origin=origin)
         yield from self._revive(slot, records, before)
-        with self._faults():
-            beat.stepper.place(slot, standing, origin=origin)
-            beat.synchronize()
         self._frames[slot] = frames
 
-    def _put(self, slot: int, pieces: Sequence[Tensor]) -> Iterator[None]:
-        stepper, at = self.parts.beat.stepper, 0
-        most = min(self.options.chunk_frames, self.parts.shape.window)
-        for piece in pieces:
-            for chunk in piece.split(most):
-                if not len(chunk):
-                    continue
-                with self._faults():
-                    stepper.prefill(slot, chunk.to(stepper.device), at)
-                    self.parts.beat.synchronize()
-                at += len(chunk)
-                yield
+    def _put(self, slot: int, piece: Tensor, at: int, longest: int | None) -> Generator[None, None, int]:
+        """Known inputs from position ``at`` on; where they end. ``longest`` frames at a time; ``None``: as many as
+
+        leave room for those who step beside, if anybody does.
+        """
+        stepper, window, done = self.parts.beat.stepper, self.parts.shape.window, 0
+        while done < len(piece):
+            most = min(longest or (self.options.chunk_frames if self._is_busy else window), window)
+            # Until the window is full, looking at it is cheaper: no piece reaches over its end.
+            chunk = piece[done : done + (min(most, window - at) if at < window else most)]
+            with self._faults():
+                stepper.prefill(slot, chunk.to(stepper.device), at)
+                self.parts.beat.synchronize()
+            at, done = at + len(chunk), done + len(chunk)
+            yield
+        return at
+
+    def _retrace(self, slot: int, records: Tensor, before: Standing, origin: int) -> Iterator[None]:
+        beat = self.parts.beat
+        with self._faults():
+            beat.stepper.place(slot, before, origin=origin)
+        for few in records.to(beat.stepper.device).split(EXACT_FRAMES):
+            with self._faults():
+                beat.retrace(slot, few)
+            yield
 
     def _revive(self, slot: int, records: Tensor, before: Standing) -> Iterator[None]:
         """Bring the codec to where it stood: the caller's last words into the encoder, ours into the decoder."""
+        if not len(records):
+            return
         beat, shape = self.parts.beat, self.parts.shape
         codec, device = beat.codec, beat.stepper.device
-        heard = records[-PRIMED_FRAMES:, shape.made :].to(device)
-        for chunk in heard.split(LONGEST_PIECE_FRAMES):
-            if not len(chunk):
-                continue
-            with self._faults():
-                codec.encode_piece(slot, codec.decode_piece(slot, beat.audible(chunk)))
-                beat.synchronize()
-            yield
-        codec.reset_decoder(slot)
+        with self._faults():
+            heard = records[-PRIMED_FRAMES:, shape.made :].to(device)
+            sound = codec.decode_piece(slot, beat.audible(heard))
+            beat.synchronize()
+        yield
+        with self._faults():
+            codec.encode_piece(slot, sound)
+            beat.synchronize()
+        yield
         made = torch.cat([torch.tensor([before.made]), records[:, : shape.made]])[:, 1:]
-        is_delayed = torch.tensor(shape.delays) > 0
-        said = torch.where(is_delayed, made[1:], made[:-1])[-codec.memory_frames :].to(device)
-        for chunk in said.split(LONGEST_PIECE_FRAMES):
-            if not len(chunk):
-                continue
-            with self._faults():
-                codec.decode_piece(slot, beat.audible(chunk))
-                beat.synchronize()
-            yield
+        said = torch.where(torch.tensor(shape.delays) > 0, made[1:], made[:-1])[-codec.memory_frames :]
+        with self._faults():
+            codec.reset_decoder(slot)
+            codec.hear_again(slot, beat.audible(said.to(device)))
+            beat.synchronize()
+        yield
+
+    @property
+    def _is_busy(self) -> bool:
+        return time.monotonic() - self._stepped_s < BUSY_S
 
     def close(self, slot: int) -> None:
         """See ``FrameEngine``."""
@@ -199,6 +227,7 @@ class PersonaPlexEngine:
         except RuntimeError as error:
             # Whatever a device says of one beat, nobody's state is known after it.
             raise EngineDead(f"{type(error).__name__}: {error}") from error
+        self._stepped_s = time.monotonic()
         loud = np.sqrt(np.square(heard.pcm.astype(np.float32)).mean(1)) > AUDIBLE
         return [self._stepped(slot, row, heard, bool(loud[row])) for row, slot in enumerate(slots)]
 

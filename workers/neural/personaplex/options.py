@@ -27,7 +27,10 @@ class EngineOptions:
     ``shape`` is ``personaplex``, or ``tiny`` for tests. ``slots`` is a number, or ``auto``: as many as fit.
     ``window_frames`` shortens the window of 3000 frames; ``kv`` is how keys and values are kept (``auto``: in the
     model's own numbers); ``path`` is which kernels are used. ``chunk_frames`` is how much known context goes in
-    between two beats. ``seed`` changes all dice. ``threads`` is torch's on a processor; 0 leaves it to torch.
+    between two beats.
+    ``rebuild`` is how a lost session's window comes back: in long pieces (``fast``), equal up to rounding, or frame by
+    frame through the kernels that made it (``exact``), equal bit by bit and much slower. ``seed`` changes all dice.
+    ``threads`` is torch's on a processor; 0 leaves it to torch.
     """
 
     weights: str = ""
@@ -38,6 +41,7 @@ class EngineOptions:
     dtype: str = "auto"
     kv: str = "auto"
     path: str = "auto"
+    rebuild: str = "fast"
     greedy: bool = False
     seed: int = 0
     chunk_frames: int = 512

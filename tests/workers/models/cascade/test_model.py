@@ -11,7 +11,7 @@ from duplex_es.model import OpenModel
 from duplex_es.testing.model_suite import Ear
 from tests.support.cascade import shared_cascade
 from workers.models.cascade import PLUGIN
-from workers.models.cascade.missing import CascadePartMissing
+from workers.models.speech.missing import CascadePartMissing
 
 pytestmark = pytest.mark.unit
 

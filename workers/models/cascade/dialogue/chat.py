@@ -8,8 +8,8 @@ from typing import Any
 
 import httpx
 
+from ...speech.sentences import take_sentences
 from .scene import Call, Line, Part, Say, Scene
-from .sentences import take_sentences
 
 FIRST_BYTE_S = 10.0
 IDLE_S = 30.0

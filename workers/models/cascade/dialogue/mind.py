@@ -7,12 +7,12 @@ import logging
 from collections.abc import AsyncGenerator
 from concurrent.futures import Executor
 
+from ...speech.sentences import split_sentences
 from . import smalltalk
 from .chat import ChatFailed, ChatServer
 from .outputs import say_output
 from .rules import answer_by_rules
 from .scene import Part, Say, Scene
-from .sentences import split_sentences
 from .smollm import SmolLm
 from .tools import wanted_tool
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...speech.sentences import split_sentences
 from . import smalltalk
 from .arithmetic import answer_sum
 from .scene import Scene
-from .sentences import split_sentences
 from .units import answer_conversion
 
 Rule = Callable[[Scene, str], str | None]

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from workers.models.cascade.missing import CascadePartMissing
-from workers.models.cascade.tts import RATE_HZ, Voice
+from workers.models.speech.missing import CascadePartMissing
+from workers.models.speech.tts import RATE_HZ, Voice
 
 pytestmark = pytest.mark.unit
 

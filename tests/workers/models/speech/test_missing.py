@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.models.cascade.missing import CascadePartMissing, package_dir, pinned_file
+from workers.models.speech.missing import CascadePartMissing, package_dir, pinned_file
 
 pytestmark = pytest.mark.unit
 

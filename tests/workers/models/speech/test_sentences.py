@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.models.cascade.dialogue.sentences import LONGEST, split_sentences, take_sentences
+from workers.models.speech.sentences import LONGEST, split_sentences, take_sentences
 
 pytestmark = pytest.mark.unit
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from workers.models.cascade.mel import BANDS, RATE_HZ, filters, log_mel
+from workers.models.speech.mel import BANDS, RATE_HZ, filters, log_mel
 
 pytestmark = pytest.mark.unit
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.models.cascade.words import spread
+from workers.models.speech.words import spread
 
 pytestmark = pytest.mark.unit
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tests.support.voices import silence, spoken
-from workers.models.cascade.asr import NOTHING, Whisper, is_loop, pieces, repeats_itself
-from workers.models.cascade.mel import RATE_HZ
-from workers.models.cascade.missing import CascadePartMissing
+from workers.models.speech.asr import NOTHING, Whisper, is_loop, pieces, repeats_itself
+from workers.models.speech.mel import RATE_HZ
+from workers.models.speech.missing import CascadePartMissing
 
 pytestmark = pytest.mark.unit
 
