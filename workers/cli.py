@@ -17,10 +17,11 @@ from duplex_es.log.errors import LogError
 from duplex_es.log.opening import open_log
 from duplex_es.model import Model
 
+from .checking import check
 from .health import Health
 from .host import Host
 from .plugins import ContractBroken, ModelUnknown, make_model
-from .settings import WorkerSettings, read_settings
+from .settings import CHECK, WorkerSettings, read_settings
 
 _log = logging.getLogger("duplex_es.worker")
 
@@ -101,9 +102,14 @@ async def _load(model: Model, name: str) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a worker. The exit status is 0 after a clean stop, 1 when it could not start, 2 for impossible settings."""
-    settings = read_settings(sys.argv[1:] if arguments is None else arguments, os.environ)
+    arguments = sys.argv[1:] if arguments is None else arguments
+    settings = read_settings(arguments, os.environ)
     set_up_logging(settings.log_format, settings.log_level)
     try:
+        if CHECK in arguments:
+            found = uvloop.run(check(settings.model, settings.options, slots=settings.slots))
+            print(found.as_json() if settings.log_format == "json" else found.as_table())
+            return 0 if found.passed else 1
         uvloop.run(serve(settings))
     except (LogError, ModelUnknown, ContractBroken, LoadFailed, ValueError, OSError, ImportError) as error:
         _log.error("cannot start: %s", error)

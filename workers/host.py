@@ -51,7 +51,7 @@ class Host:
         self._log = log
         self._model = model
         self._worker = worker
-        self._slots = slots
+        self._most_slots = slots
         self._drain_s = drain_s
         self._limits = limits or Limits()
         self._idle_ttl_s = idle_ttl_s
@@ -66,6 +66,11 @@ class Host:
         self._looked_at_s = time.monotonic()
         self.ready = False
         self.reason = "starting"
+
+    @property
+    def _slots(self) -> int:
+        """How many sessions are taken: as many as the settings allow, but no more than the model has room for."""
+        return slots_of(self._model, self._most_slots)
 
     @property
     def used(self) -> int:
@@ -273,3 +278,9 @@ class Host:
     async def _pause(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), seconds)
+
+
+def slots_of(model: Model, most: int) -> int:
+    """``most``, or fewer if the model says in ``capacity`` that it has room for fewer once it is loaded."""
+    capacity = getattr(model, "capacity", None)
+    return most if capacity is None else min(most, capacity)

@@ -7,13 +7,16 @@ import os
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any, cast, get_args
 
 from duplex_es.log.settings import Durability, LogSettings
 
+from .deployments import DeploymentUnreadable, read_deployment
 from .retention import MIB, Limits
 
 PROGRAM = "duplex-es-worker"
+CHECK = "--check"
 
 
 def _option(default: object, text: str, *choices: str) -> Any:
@@ -26,6 +29,7 @@ class WorkerSettings:
 
     redis_url: str = _option("redis://127.0.0.1:6379/0", "where the session log lives")
     name: str = _option("", "this worker's name, unique in the fleet; the host and process by default")
+    deployment: str = _option("", "a deployment file (TOML): the model, its options and its sessions' limits")
     model: str = _option("cascade", "the model to serve")
     model_option: tuple[str, ...] = _option(
         (), "an option of the model, KEY=VALUE; the flag may be repeated, the variable holds them with commas between"
@@ -115,6 +119,7 @@ def parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog=PROGRAM, description="Serves one model: claims sessions from the log, decides, and speaks."
     )
+    made.add_argument(CHECK, action="store_true", help="load the model, let it answer once, say what came of it, end")
     for option in fields(WorkerSettings):
         text = f"{option.metadata['help']} (${variable(option.name)}; default {option.default!r})"
         given = environment.get(variable(option.name))
@@ -133,10 +138,21 @@ def parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
 
 
 def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> WorkerSettings:
-    """Settings from flags over variables over defaults. Exits with a usage line for what cannot be."""
-    command_line = parser(environment)
+    """Settings from flags over variables over the deployment file over defaults. Exits with a usage line for what
+
+    cannot be. Of two values for one option of the model the nearer counts.
+    """
+    path = vars(parser(environment).parse_args(arguments))["deployment"]
+    held: dict[str, object] = {}
+    try:
+        held = read_deployment(Path(path)) if path else {}
+    except DeploymentUnreadable as error:
+        parser(environment).error(str(error))
+    options = cast(list[str], held.pop("model_option", []))
+    command_line = parser({**{variable(name): str(value) for name, value in held.items()}, **environment})
     values = vars(command_line.parse_args(arguments))
-    settings = WorkerSettings(**{**values, "model_option": tuple(values["model_option"])})
+    values.pop("check")
+    settings = WorkerSettings(**{**values, "model_option": (*options, *values["model_option"])})
     for option in fields(settings):
         allowed, value = option.metadata["choices"], getattr(settings, option.name)
         if allowed and value not in allowed:

@@ -118,7 +118,10 @@ async def test_two_callers_have_two_sessions_of_the_server(valkey: StoreProcess,
                 )
                 await caller.say(type="response.create")
             said = [await caller.hear_until("response.done") for caller in (one, other)]
-    assert [done["response"]["output"][0]["content"][0]["transcript"] for done in said] == ["first here", "second there"]
+    assert [done["response"]["output"][0]["content"][0]["transcript"] for done in said] == [
+        "first here",
+        "second there",
+    ]
 
 
 async def test_a_server_with_no_room_is_an_admission_error_here(valkey: StoreProcess, secret_file: Path):
@@ -126,6 +129,5 @@ async def test_a_server_with_no_room_is_an_admission_error_here(valkey: StorePro
         bridged(valkey, secret_file, options=("--slots", "1")) as (here, there),
         pytest.raises(AssertionError, match="resource_exhausted|busy"),
     ):
-        async with conversing(there.urls[0], model="echo"):
-            async with conversing(here.urls[0], model=MODEL) as caller:
-                raise AssertionError(json.dumps(caller.heard))
+        async with conversing(there.urls[0], model="echo"), conversing(here.urls[0], model=MODEL) as caller:
+            raise AssertionError(json.dumps(caller.heard))

@@ -6,13 +6,20 @@ import msgspec
 import pytest
 
 from duplex_es.model import ModelDroppedInput, ModelProducedAudio, ModelRemembered, OpenModel
-from duplex_es.protocol import CancelResponse, frames
-from duplex_es.session.events import AnswerContinued, InputSkipped, MemoryGrown, WorkerChanged
+from duplex_es.protocol import CancelResponse, CommitTurn, CreateResponse, frames
+from duplex_es.session.events import (
+    AnswerAskedAgain,
+    AnswerContinued,
+    InputSkipped,
+    MemoryGrown,
+    TurnHeardAgain,
+    WorkerChanged,
+)
 from duplex_es.session.inputs import WorkerTookOver
 from duplex_es.session.lifecycle import open_model
 from duplex_es.session.step import fold, merged
 from duplex_es.testing.scenario import Scenario, opened
-from tests.session.cast import NATIVE, names, said, spoke
+from tests.session.cast import NATIVE, append, item_id, names, said, spoke, typed
 
 pytestmark = pytest.mark.unit
 
@@ -80,3 +87,24 @@ def test_sound_that_the_model_never_heard_is_told() -> None:
     assert isinstance(told, frames.RuntimeControl)
     assert told.result == {"input_dropped_ms": 160, "reason": "model_behind"}
     stepping().when(ModelDroppedInput(epoch=0, duration_ms=0)).then()
+
+
+def asked() -> Scenario:
+    """A session of a model that is asked, and knows where it was."""
+    info = msgspec.structs.replace(NATIVE, memory_bytes=64, transcribes=True, takes_text_turns=True)
+    return opened(info).given(ModelRemembered(epoch=0, data=b"here"))
+
+
+def test_a_model_that_is_asked_hears_again_what_nobody_has_understood_yet() -> None:
+    scenario = asked().given(append(320), CommitTurn())
+    took = WorkerTookOver(2, sounding=(item_id(1),))
+    scenario.when(took).then(WorkerChanged(fence=2), TurnHeardAgain(item_id=item_id(1), respond=True))
+
+
+def test_a_model_that_is_asked_is_asked_again_for_an_answer_of_which_nothing_was_said() -> None:
+    scenario = asked().given(typed("hi"), CreateResponse())
+    scenario.when(TOOK).then(WorkerChanged(fence=2), AnswerAskedAgain)
+
+
+def test_nothing_that_a_model_with_memory_may_still_say_is_given_up() -> None:
+    asked().given(append(320), CommitTurn()).when(TOOK).then(WorkerChanged(fence=2))

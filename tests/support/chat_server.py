@@ -19,14 +19,16 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 RATE_HZ = 24_000
+server_dies = object()
+"""In an answer: the server is gone there, in the middle of its stream."""
 
 
 @dataclass
 class ChatServer:
     """``script`` holds one answer per request, the last one for all that follow.
 
-    An answer is a list of chunks (maps; ``"[DONE]"`` is added), a number of seconds to wait among them, or a
-    ``Response`` to give instead.
+    An answer is a list of chunks (maps; ``"[DONE]"`` is added), a number of seconds to wait or ``server_dies``
+    among them, or a ``Response`` to give instead.
     """
 
     script: list[list[Any] | Response] = field(default_factory=lambda: [[text_chunk("Hello.")]])
@@ -47,6 +49,8 @@ class ChatServer:
     async def _stream(self, chunks: list[Any]) -> AsyncIterator[bytes]:
         try:
             for chunk in chunks:
+                if chunk is server_dies:
+                    raise ConnectionResetError("the server died")
                 if isinstance(chunk, int | float):
                     await asyncio.sleep(chunk)
                 else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -42,10 +43,13 @@ class ToyEngine:
     def open(self, slot: int, opening: Mapping[str, Any], memory: bytes) -> Iterator[None]:
         if opening.get("voice") == "unknown":
             raise EngineRefused("invalid_duplex_runtime_config", "no such voice", "session.voice")
-        return self._prepare(slot, memory)
+        return self._prepare(slot, opening, memory)
 
-    def _prepare(self, slot: int, memory: bytes) -> Iterator[None]:
+    def _prepare(self, slot: int, opening: Mapping[str, Any], memory: bytes) -> Iterator[None]:
         self._heard[slot] = 0
+        if slow_s := float(opening.get("slow_s", 0)):
+            time.sleep(slow_s)  # blocks, as a kernel that is compiled does
+            yield
         for value in np.frombuffer(memory, np.int16):
             yield
             self._heard[slot] += int(value)

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from duplex_es import __version__
-from duplex_es.tools import cli, sessions
+from duplex_es.tools import cli
 from duplex_es.tools.errors import ToolError
 from duplex_es.tools.lifetime import INTERRUPTED
+from duplex_es.tools.log import listing
 
 pytestmark = pytest.mark.unit
 
@@ -26,7 +27,8 @@ def leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]
 
 def test_every_leaf_runs_something_and_explains_every_flag() -> None:
     found = {parser.prog.removeprefix("duplex-es "): parser for parser in leaves(cli.build_parser())}
-    assert set(found) == {"up", "talk", "demo", "bench", "log show", "sessions", "doctor", "models"}
+    log = {f"log {name}" for name in ("show", "tail", "verify", "audio", "stats", "diff", "export", "import")}
+    assert set(found) == {"up", "talk", "demo", "bench", "sessions", "doctor", "models"} | log
     for parser in found.values():
         assert parser.description
         assert callable(parser.get_default("run"))
@@ -78,7 +80,7 @@ def test_the_commands_code_is_the_exit_code(monkeypatch: pytest.MonkeyPatch, out
     async def run(args: argparse.Namespace) -> int:
         return outcome
 
-    monkeypatch.setattr(sessions, "run", run)
+    monkeypatch.setattr(listing, "run", run)
     assert cli.main(["sessions"]) == code
 
 
@@ -88,7 +90,7 @@ def test_trouble_is_one_line_on_stderr_and_code_1(
     async def run(args: argparse.Namespace) -> int:
         raise ToolError("the store is away")
 
-    monkeypatch.setattr(sessions, "run", run)
+    monkeypatch.setattr(listing, "run", run)
     assert cli.main(["sessions"]) == 1
     assert capsys.readouterr().err == "duplex-es: the store is away\n"
 

@@ -175,3 +175,9 @@ async def test_a_model_that_fails_to_close_is_logged_and_left_alone(caplog: pyte
     scene.model.breaks_at = CloseModel
     await scene.performer.close_model()
     assert "the model broke" in caplog.text
+
+
+async def test_a_session_that_goes_on_elsewhere_is_left_and_not_ended() -> None:
+    scene = await Scene.new()
+    await scene.performer.close_model(goes_on=True)
+    assert scene.model.asked == [CloseModel(goes_on=True)]

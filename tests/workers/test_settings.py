@@ -50,8 +50,8 @@ def test_a_variable_wins_over_the_default_and_a_flag_over_the_variable(name: str
     assert getattr(read_settings([flag(name), shouted], environment), name) == kind(shouted)
 
 
-def test_every_setting_but_the_options_of_the_model_is_tried_above() -> None:
-    assert set(SAMPLES) == set(NAMES) - {"model_option"}
+def test_every_setting_but_what_has_tests_of_its_own_is_tried_above() -> None:
+    assert set(SAMPLES) == set(NAMES) - {"model_option", "deployment"}
 
 
 def test_model_options_come_from_both_and_the_flag_has_the_last_word() -> None:

@@ -68,14 +68,17 @@ class EngineLoop:
             now_s = time.monotonic()
             if now_s >= self._ticker.deadline_s:
                 due_s = self._ticker.deadline_s
+                # One slow piece of work must not keep every later opening waiting: what it took is forgotten in time.
+                self._chunk_s *= 0.95
                 self._step(self._ticker.take_due(now_s), due_s)
                 continue
             behind = self._ticker.take_behind(now_s, takes_s=self._tick_s)
             if behind:
                 self._step(behind, now_s)
-            elif self._openings and now_s + self._chunk_s < self._ticker.deadline_s:
+            prepares = self._openings and (self._ticker.is_idle or now_s + self._chunk_s < self._ticker.deadline_s)
+            if prepares and not behind:
                 self._prepare()
-            self._exchange(wait=not behind and not self._openings)
+            self._exchange(wait=not behind and not prepares)
 
     # -- messages --------------------------------------------------------------------------------------------------
 
@@ -194,8 +197,6 @@ class EngineLoop:
             sounds += [result.memory, result.pcm]
         done_s = time.monotonic()
         self._tick_s = max(done_s - began_s, self._tick_s * 0.9)
-        # One slow piece of work must not keep every later opening waiting: what it took is forgotten in time.
-        self._chunk_s *= 0.95
         is_late = self._ticker.done(due_s, done_s)
         timing = {"work_ms": (done_s - began_s) * 1000, "after_ms": (done_s - due_s) * 1000, "late": is_late}
         self._tell({"is": "tick", "rows": rows, **timing}, b"".join(sounds))

@@ -46,6 +46,11 @@ class Ticker:
         """When the next tick is due."""
         return self._start_s + self._beat * self._period_s
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody could be late: there is no session."""
+        return not self._lines
+
     def add(self, session: str) -> None:
         """Begin to queue for ``session``. Idempotent."""
         self._lines.setdefault(session, _Line())

@@ -209,6 +209,7 @@ class UnitLoop:
         if unit is not None:
             self._opened_last = False
             slot = self._slots[unit.session]
+            self._engine.begin(slot)
             self._put(unit, lambda: self._one(slot, unit))
         elif self._openings:
             self._opened_last = True

@@ -32,7 +32,7 @@ class UnitDone:
 class UnitEngine(Protocol):
     """A loaded model with a fixed number of slots, each an object of its own. ``facts.frame_ms`` is a unit's length.
 
-    All but ``interrupt`` is called from one thread, one call at a time, in whatever order of slots.
+    All but ``begin`` and ``interrupt`` is called from one thread, one call at a time, in whatever order of slots.
     """
 
     facts: EngineFacts
@@ -52,6 +52,9 @@ class UnitEngine(Protocol):
 
         or PNG files. ``forced``: it must listen, and a turn it is in ends. Raises: EngineDead.
         """
+
+    def begin(self, slot: int) -> None:
+        """The next unit of ``slot`` is about to be handed in: what was broken off before is over. From any thread."""
 
     def interrupt(self, slot: int) -> None:
         """Break off the unit that ``slot`` is at, if it is at one; it returns soon. May be called from any thread."""

@@ -103,9 +103,6 @@ class MiniCPMEngine:
     def unit(self, slot: int, pcm: Floats, frames: Sequence[bytes], *, forced: bool) -> UnitDone:
         """One unit through the object of ``slot``. A break that comes meanwhile makes it listen. Raises: EngineDead."""
         duplex = self._duplexes[slot]
-        with self._lock:
-            self._breaks.discard(slot)
-        duplex.clear_break_event()
         try:
             duplex.streaming_prefill(
                 audio_waveform=np.array(pcm, np.float32), frame_list=self._pictures(frames), max_slice_nums=1
@@ -127,6 +124,12 @@ class MiniCPMEngine:
             listens=False,
             ends=bool(found.get("end_of_turn")),
         )
+
+    def begin(self, slot: int) -> None:
+        """Let the next unit of ``slot`` be generated, whatever was broken off before it."""
+        with self._lock:
+            self._breaks.discard(slot)
+        self._duplexes[slot].clear_break_event()
 
     def interrupt(self, slot: int) -> None:
         """Break off the unit that is being generated; the next one is taken in as ever."""

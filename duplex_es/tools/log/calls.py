@@ -87,7 +87,7 @@ async def read_call(source: Source, head: Head) -> Call:
     call, reader = Call(head), _Reader()
     async for entry in source.output(head, audio=False):
         reader.take_output(output_line(entry), len(entry.audio) if entry.audio is not None else None)
-    async for entry in source.input(head, audio=False):
+    async for entry in source.input(head, audio=True):  # how long a piece is, is how many bytes it has
         line = input_line(entry)
         reader.take_input(line, None if entry.audio is None else len(entry.audio))
     reader.finish(call)
@@ -108,9 +108,9 @@ class _Reader:
         self._fence = 0
         self._formats: list[tuple[EntryId, str, int]] = []
         self._consumed = EntryId(0, 0)
+        self._decided: list[tuple[EntryId, float]] = []
         self._spoke: list[list[int | None]] = []
         self._appends: list[tuple[InputLine, int | None]] = []
-        self._samples: list[tuple[int, int]] = []
         self._attaches: list[tuple[int, int, str]] = []
         self._detaches: list[tuple[int, int, str]] = []
         self._refused = 0
@@ -132,6 +132,9 @@ class _Reader:
             self._take_fact(fact, line.at_ms)
         if line.consumed:
             self._consumed = EntryId.parse(line.consumed)
+        appended = (fact for fact in line.facts if fact.get("fact") == "AudioAppended")
+        if heard_ms := sum(fact["samples"] * 1_000 / fact["rate_hz"] for fact in appended):
+            self._decided.append((self._consumed, heard_ms))
         if line.frame is not None:
             self._take_frame(line, line.frame, size)
 
@@ -239,6 +242,7 @@ class _Reader:
     def _placed_input(self, start: int) -> Iterator[Piece]:
         """A piece ends when it arrives, unless that is within the jitter of following the one before."""
         at, end_ms = 0, 0.0
+        expired = self._expired_ms()
         encoding, rate_hz = "pcm16", 16_000
         for line, size in self._appends:
             while at < len(self._formats) and self._formats[at][0] < line.id:
@@ -247,11 +251,25 @@ class _Reader:
             used = line.said.get("format") or line.said.get("input_audio_format")
             used = used if isinstance(used, str) and used in WIDTHS else encoding
             rate = line.said.get("sample_rate_hz") or line.said.get("sample_rate") or rate_hz
-            duration = (size or 0) / WIDTHS.get(used, 2) * 1_000 / rate
+            duration = expired.get(line.id, 0.0) if size is None else size / WIDTHS.get(used, 2) * 1_000 / rate
             begin = max(0.0, line.at_ms - start - duration)
             begin = begin if begin > end_ms + JITTER_MS else end_ms
             end_ms = begin + duration
             yield Piece(line.id, begin, duration, used, rate, size, line.at_ms - start, duration)
+
+    def _expired_ms(self) -> dict[EntryId, float]:
+        """How long the pieces were whose sound has expired: what a decision took in, shared among its appends."""
+        ends = [consumed for consumed, _ in self._decided]
+        shared: dict[int, list[EntryId]] = {}
+        for line, size in self._appends:
+            if size is None:
+                shared.setdefault(bisect_left(ends, line.id), []).append(line.id)
+        return {
+            entry_id: self._decided[at][1] / len(ids)
+            for at, ids in shared.items()
+            if at < len(self._decided)
+            for entry_id in ids
+        }
 
     def _place_speech(self, call: Call) -> None:
         """From the input clock, which stands still without sound, to the call's time."""

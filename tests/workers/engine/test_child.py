@@ -90,6 +90,13 @@ def test_an_opening_that_is_closed_before_it_is_ready_leaves_a_free_slot(owner: 
         ready = owner.told("ready")[0]["session"]
 
 
+def test_one_slow_opening_does_not_keep_the_others_waiting_for_good(owner: Owner) -> None:
+    owner.do("open", session="a", opening={"slow_s": 0.3})  # fifteen periods in one piece
+    owner.told("ready")
+    owner.do("open", session="b", opening={})
+    assert owner.told("ready")[0]["session"] == "b"
+
+
 def test_stop_ends_the_loop(owner: Owner) -> None:
     owner.do("stop")
 

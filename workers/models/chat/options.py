@@ -21,9 +21,9 @@ class ChatOptions:
     ``audio_in`` is who understands speech: the server (``native``), or a recogniser here (``asr``), so that the server
     gets text. ``audio_out`` is who speaks: the server, or a voice here (``tts``) that says what the server writes.
 
-    ``audio`` off: the server writes only, and nobody speaks. ``audio_part`` is how it takes speech: ``input_audio`` (base64 WAV) or
-    ``audio_url`` (a data URL). ``audio_metadata`` off: audio without ``audio_metadata`` is taken to be mono at
-    ``output_rate_hz``. ``lead_ms`` is how far audio runs ahead of real time (``none``: as fast as it comes).
+    ``audio`` off: the server writes only, and nobody speaks. ``audio_part`` is how it takes speech: ``input_audio``
+    (base64 WAV) or ``audio_url`` (a data URL). ``audio_metadata`` off: audio without ``audio_metadata`` is taken to be
+    mono at ``output_rate_hz``. ``lead_ms`` is how far audio runs ahead of real time (``none``: as fast as it comes).
 
     The first piece of an answer must come within ``first_byte_s``, each next one within ``idle_s``. A request that
     fails before its first piece is made again up to ``retries`` times.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ STREAMS_S = 0.3
 """Whoever sent sound so lately is taken to be sending on: the next unit is waited for, a little."""
 
 _log = logging.getLogger(__name__)
+_NUMBERS = itertools.count()
 
 
 @dataclass(slots=True)
@@ -85,7 +87,7 @@ class UnitSession:
         self._history = list(request.history)
         self._shape = UnitShape(facts.frame_ms, facts.first_ms or None)
         self._cutter = Cutter(self._shape, facts.input_rate_hz)
-        self._name = f"{request.session_id}:{request.incarnation}"
+        self._name = f"{request.session_id}:{request.incarnation}:{next(_NUMBERS)}"
         self._life = 0
         self._serial = 0
         self._settled = 0

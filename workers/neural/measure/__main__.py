@@ -24,7 +24,7 @@ from ..personaplex.building import stepper_class
 from ..personaplex.engine import PersonaPlexEngine
 from ..personaplex.options import EngineOptions
 from .checks import Bench, against_oracle, isolation, noisy_model, recording, replay
-from .pace import Plan, fill_windows, paced, rebuild_times
+from .pace import Plan, fill_windows, paced, rebuild_all, rebuild_times
 from .timing import finished, memory_gb, surroundings, timed
 
 PARTS = ("checks", "bf16", "int8", "codec")
@@ -117,8 +117,10 @@ def _check_in(
     report.add(f"check_{name}_isolation", lambda: isolation(bench, None))
     report.add(f"check_{name}_int8_isolation", lambda: isolation(bench, torch.int8))
     report.add(f"check_{name}_recording", lambda: recording(bench))
-    report.add(f"check_{name}_replay", lambda: replay(bench, None))
-    report.add(f"check_{name}_int8_replay", lambda: replay(bench, torch.int8))
+    for kind_of_ring, store in (("", None), ("_int8", torch.int8)):
+        for is_exact in (False, True):
+            how = "exact" if is_exact else "fast"
+            report.add(f"check_{name}{kind_of_ring}_replay_{how}", partial(replay, bench, store, is_exact=is_exact))
 
 
 def _path_of(report: Report, path: str, kind: str) -> str:
@@ -150,6 +152,7 @@ def _measure_loaded(report: Report, name: str, asked: argparse.Namespace, engine
     whole_s = window * 0.08
     lengths = tuple(length for length in (10.0, 30.0, 60.0, 120.0) if length < whole_s)
     report.add(f"{name}_rebuild_alone", lambda: rebuild_times(engine, (*lengths, whole_s, 2 * whole_s)))
+    report.add(f"{name}_rebuild_all", lambda: rebuild_all(engine, window))
 
 
 def _loaded(

@@ -142,32 +142,46 @@ def recording(bench: Bench) -> dict[str, Any]:
     return {"frames": FRAMES, "equal": int((launched == played).all(2).all(1).sum())}
 
 
-def replay(bench: Bench, store: torch.dtype | None) -> dict[str, Any]:
-    """A session rebuilt in another slot from what it left: frames after that with equal ids, the same words given."""
+def replay(bench: Bench, store: torch.dtype | None, *, is_exact: bool) -> dict[str, Any]:
+    """A session rebuilt in another slot from what it left: frames after that with equal ids, the same words given.
+
+    The weights are noise, so that many ids are nearly as likely as the one that was drawn: one that rounding turns
+    over changes all after it. ``error_of_the_first`` is that of the first hidden state.
+    """
     stepper = bench.stepper(store=store)
     shape, device, before = stepper.shape, stepper.device, 2 * FRAMES
     dice = torch.Generator(device=device).manual_seed(5)
     said = torch.randint(0, shape.code_card, (before + FRAMES, shape.codebooks), generator=dice, device=device)
 
-    def talk(slot: int, start: int) -> list[Tensor]:
+    def talk(slot: int, start: int) -> tuple[list[Tensor], Tensor]:
         stepper.run.zero_()
         stepper.run[slot] = True
-        found = []
-        for frame in said[start:]:
+        ids, first = [], stepper.hidden[slot].clone()
+        for number, frame in enumerate(said[start:], start):
             stepper.user[slot] = frame
             stepper.step()
-            found.append(stepper.record[slot].clone())
-        return found
+            ids.append(stepper.record[slot].clone())
+            if number == before:
+                first = stepper.hidden[slot].clone()
+        return ids, first
 
     stepper.reset(1, (5, 6))
-    whole = talk(1, 0)
+    whole, true = talk(1, 0)
     stepper.reset(6, (5, 6))
-    ids, standing = stepper.inputs_of(torch.stack(whole[:before]).cpu(), Standing.first(shape))
-    at = 0
-    for piece in ids.to(device).split(shape.window // 2):
-        stepper.prefill(6, piece, at)
-        at += len(piece)
-    stepper.place(6, standing)
-    rest = talk(6, before)
+    records = torch.stack(whole[:before])
+    if is_exact:
+        stepper.run.zero_()
+        stepper.run[6] = True
+        for record in records:
+            stepper.given[6], stepper.user[6] = record[: shape.made], record[shape.made :]
+            stepper.retrace()
+    else:
+        ids, standing = stepper.inputs_of(records.cpu(), Standing.first(shape))
+        at = 0
+        for piece in ids.to(device).split(shape.window // 2):
+            stepper.prefill(6, piece, at)
+            at += len(piece)
+        stepper.place(6, standing)
+    rest, found = talk(6, before)
     same = sum(bool((one == other).all()) for one, other in zip(whole[before:], rest, strict=True))
-    return {"frames": FRAMES, "equal": same}
+    return {"frames": FRAMES, "equal": same, "error_of_the_first": error_of(found, true)}

@@ -13,11 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import torch
 
 from ..mimi.codec import FRAME_SAMPLES
 from ..mimi.streaming import WindowedTransformer
-from ..personaplex.engine import PersonaPlexEngine
+from ..personaplex.engine import BUSY_S, PersonaPlexEngine
 from ..personaplex.memory import pack_frame
 from .timing import memory_gb, spread
 
@@ -153,20 +152,54 @@ def _run(engine: PersonaPlexEngine, plan: Plan) -> Tally:
 
 
 def rebuild_times(engine: PersonaPlexEngine, seconds: tuple[float, ...], times: int = 3) -> list[dict[str, Any]]:
-    """How long one session takes to be rebuilt with nobody beside it, by how long it was."""
+    """How long one session takes to be rebuilt with nobody beside it, by how long it was, piece by piece."""
     found = []
-    device = engine.parts.beat.stepper.device
     for length_s in seconds:
         frames = max(3, int(length_s / PERIOD_S))
         memory = remembered(engine, frames)
-        taken = []
+        taken, pieces = [], []
+        _rest()
         for _ in range(times):
             began_s = time.perf_counter()
-            for _ in opened(engine, 0, "rebuilt", memory):
-                pass
-            if device.type == "cuda":
-                torch.cuda.synchronize(device)
+            pieces = _pieces(engine, 0, memory)
             taken.append((time.perf_counter() - began_s) * 1000)
-        found.append({"seconds": length_s, "frames": frames, "memory_bytes": len(memory), "ms": spread(taken)})
+        found.append(
+            {
+                "seconds": length_s,
+                "frames": frames,
+                "memory_bytes": len(memory),
+                "ms": spread(taken),
+                "last_pieces_ms": [round(piece, 1) for piece in pieces],
+            }
+        )
     engine.close(0)
     return found
+
+
+def rebuild_all(engine: PersonaPlexEngine, frames: int) -> dict[str, Any]:
+    """How long all slots together take to be rebuilt after a crash, one after the other, nobody stepping yet."""
+    memory = remembered(engine, frames)
+    _rest()
+    began_s = time.perf_counter()
+    for slot in range(engine.facts.slots):
+        _pieces(engine, slot, memory)
+    total_s = time.perf_counter() - began_s
+    for slot in range(engine.facts.slots):
+        engine.close(slot)
+    return {"slots": engine.facts.slots, "frames": frames, "total_s": round(total_s, 2)}
+
+
+def _pieces(engine: PersonaPlexEngine, slot: int, memory: bytes) -> list[float]:
+    """Rebuild one session; how long each piece took, in ms."""
+    taken = []
+    began_s = time.perf_counter()
+    for _ in opened(engine, slot, "rebuilt", memory):
+        now_s = time.perf_counter()
+        taken.append((now_s - began_s) * 1000)
+        began_s = now_s
+    return [*taken, (time.perf_counter() - began_s) * 1000]
+
+
+def _rest() -> None:
+    """Long enough for the engine to see that nobody is stepped."""
+    time.sleep(2 * BUSY_S)

@@ -43,6 +43,9 @@ def noisy_mimi(*, small: bool, seed: int = 0) -> Any:
         for name, weight in model.named_parameters():
             if "layer_scale" in name:
                 weight.fill_(0.3)
+            elif name.endswith("bias"):
+                # The library draws these from dice of its own, otherwise in every process.
+                weight.uniform_(-0.05, 0.05, generator=dice)
             elif weight.dim() > 1:
                 # Large enough for the signal to reach the end of thirty layers.
                 weight.normal_(0, 1.4 * (0.5 / weight[0].numel()) ** 0.5, generator=dice)

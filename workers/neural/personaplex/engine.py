@@ -23,12 +23,14 @@ from .building import Parts, build
 from .memory import MemoryBroken, pack_frame, unpack_frames
 from .opening import SILENT_TEXTS, Opening, persona_text, plan_opening
 from .options import MEMORY_WINDOWS, NAME, RECORD_BYTES, EngineOptions, read_engine_options
-from .voices import DEFAULT_VOICE, VoiceUnknown
+from .voices import VoiceUnknown
 
 FRAME_MS = 80
 REFUSED = "invalid_duplex_runtime_config"
 AUDIBLE = 0.01 * LOUDEST
 """A frame whose root mean square is above this is not silence."""
+LEAST_ROOM_FRAMES = 100
+"""In a smaller window, as tests have, even a short persona may not fit."""
 EXACT_FRAMES = 4
 """So many frames of an exact rebuild go in between two beats."""
 BUSY_S = 0.5
@@ -118,7 +120,7 @@ class PersonaPlexEngine:
         voice = None
         if parts.voices is not None:
             try:
-                voice = parts.voices.get(opening.get("voice") or DEFAULT_VOICE)
+                voice = parts.voices.get(opening.get("voice") or parts.voices.default)
             except VoiceUnknown as error:
                 raise EngineRefused(REFUSED, f"session.voice: {error}", "session.voice") from None
         text = persona_text(opening.get("instructions"))
@@ -247,7 +249,8 @@ class PersonaPlexEngine:
 
     def _rehearse(self) -> None:
         """Once through all that a session needs, so that no session pays for it."""
-        opening = {"session_id": "rehearsal", "instructions": "You are here to warm up."}
+        has_room = self.parts.shape.window > LEAST_ROOM_FRAMES
+        opening = {"session_id": "rehearsal", "instructions": "You are here to warm up." if has_room else ""}
         is_on_gpu = self.parts.beat.stepper.device.type == "cuda"
         first, nothing = self.opening_frames(opening), np.zeros(self.parts.shape.streams, np.int64)
         frames = MEMORY_WINDOWS * self.parts.shape.window if is_on_gpu else 8

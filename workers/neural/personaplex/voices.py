@@ -39,6 +39,11 @@ class Voices:
         """What there is, sorted."""
         return tuple(sorted(path.name for path in self._folder.glob("*.pt")))
 
+    @property
+    def default(self) -> str:
+        """The voice of a session that names none."""
+        return DEFAULT_VOICE if DEFAULT_VOICE in self.names or not self.names else self.names[0]
+
     def get(self, name: str) -> Voice:
         """The voice of that file name. Raises: VoiceUnknown."""
         if name not in self._read:

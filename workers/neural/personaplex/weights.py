@@ -205,7 +205,12 @@ class TextPieces:
     def __init__(self, path: Path) -> None:
         from sentencepiece import SentencePieceProcessor
 
-        self._pieces = SentencePieceProcessor(str(path))
+        pieces = self._pieces = SentencePieceProcessor(str(path))
+        silent = (pieces.is_byte, pieces.is_control, pieces.is_unknown, pieces.is_unused)
+        self._texts = [
+            "" if any(test(number) for test in silent) else str(pieces.id_to_piece(number)).replace("\u2581", " ")
+            for number in range(pieces.get_piece_size())
+        ]
 
     def ids(self, text: str) -> list[int]:
         """The ids of ``text``."""
@@ -213,9 +218,7 @@ class TextPieces:
 
     def text(self, number: int) -> str:
         """What one id adds to what is said; a word's first one begins with a space."""
-        if self._pieces.is_byte(number) or self._pieces.is_control(number) or self._pieces.is_unknown(number):
-            return ""
-        return str(self._pieces.id_to_piece(number)).replace("\u2581", " ")
+        return self._texts[number] if number < len(self._texts) else ""
 
 
 class NumberedPieces:

@@ -21,6 +21,8 @@ from duplex_es.model import (
     ModelCalledFunction,
     ModelFailed,
     ModelFinished,
+    ModelHeardTurn,
+    ModelListened,
     ModelPassedOn,
     ModelProducedAudio,
     ModelProducedText,
@@ -40,10 +42,13 @@ from tests.support.chat_server import (
     chat_server,
     json_answer,
     metadata,
+    server_dies,
     sound,
     text_chunk,
 )
 from workers.models.chat import PLUGIN
+from workers.models.chat.options import ChatOptions
+from workers.models.chat.senses import Senses
 
 pytestmark = pytest.mark.unit
 
@@ -235,7 +240,7 @@ OTHER_RATE = sound(100, 16_000)
     ],
 )
 async def test_an_answer_that_fails_says_why_and_the_next_one_is_given(answer: Any, code: str) -> None:
-    async with chat_server(answer, [text_chunk("Fine.")]) as server, Asked.of(server) as asked:
+    async with chat_server(answer, [text_chunk("Fine.")]) as server, Asked.of(server, retries="0") as asked:
         await asked.caller.commit()
         failed = await asked.failed()
         assert (failed.code, failed.fatal) == (code, False)
@@ -307,3 +312,98 @@ class TestChat(ModelSuite):
         chunks = [text_chunk("Once upon a time. "), *[audio_chunk(PCM, metadata(PCM))] * 8]
         async with chat_server(chunks) as server:
             yield PLUGIN({"chat_url": server.url, "lead_ms": "300"})
+
+
+# -- what fails on the way, and what the server lacks ---------------------------------------------------------------
+
+
+class FakeSenses(Senses):
+    """Hears how long it was, says 100 ms a character."""
+
+    def __init__(self, options: ChatOptions) -> None:
+        hear = (lambda samples: f"{len(samples)} samples") if options.audio_in == "asr" else None
+        say = (lambda text: np.full(2_400 * len(text), 0.1, np.float32)) if options.audio_out == "tts" else None
+        super().__init__(hear, say)
+
+
+@asynccontextmanager
+async def sensing(server: ChatServer, **options: str) -> AsyncIterator[Asked]:
+    model = PLUGIN({"chat_url": server.url, "lead_ms": "none", **options}, loader=FakeSenses)
+    await model.load()
+    caller = await ModelSuite().opened(model)
+    yield Asked(server, caller)
+    await caller.perform(CloseModel())
+    check_order(caller.ear.signals)
+    await model.unload()
+
+
+async def test_a_request_that_fails_before_its_first_piece_is_made_again() -> None:
+    busy = json_answer({"error": {"message": "busy"}}, 503)
+    async with chat_server(busy, busy, [text_chunk("Here.")]) as server, Asked.of(server) as asked:
+        await asked.caller.ask("Hello?", "text")
+        assert words_of(await asked.caller.ear.answered(0)) == "Here."
+        assert len(server.asked) == 3
+        assert len(asked.caller.ear.of(ModelSpoke)) == 1
+
+
+async def test_a_server_that_dies_in_the_middle_ends_the_answer_and_is_not_asked_again() -> None:
+    async with chat_server([text_chunk("Half an "), server_dies]) as server, Asked.of(server) as asked:
+        await asked.caller.ask("Hello?", "text")
+        failed = await asked.failed()
+        assert failed.code == "response_error"
+        assert words_of(asked.caller.ear.signals) == "Half an "
+        assert len(server.asked) == 1
+
+
+async def test_a_server_that_says_nothing_is_given_up_in_time() -> None:
+    async with chat_server([5.0]) as server, Asked.of(server, first_byte_s="0.1", retries="0") as asked:
+        await asked.caller.ask("Hello?", "text")
+        assert "nothing within 0.1 s" in (await asked.failed()).message
+
+
+async def test_a_server_that_falls_silent_is_given_up_in_time() -> None:
+    async with chat_server([text_chunk("Well, "), 5.0]) as server, Asked.of(server, idle_s="0.1") as asked:
+        await asked.caller.ask("Hello?", "text")
+        assert "Timeout" in (await asked.failed()).message
+
+
+async def test_a_server_that_only_reads_is_told_the_words() -> None:
+    async with chat_server([text_chunk("Yes.")]) as server, sensing(server, audio_in="asr") as asked:
+        await asked.caller.say(TONE)
+        item_id = await asked.caller.commit()
+        heard = await asked.caller.ear.first(ModelHeardTurn)
+        assert (heard.item_id, heard.transcript) == (item_id, "16000 samples")
+        await asked.caller.ear.answered(0)
+        assert asked.messages() == [{"role": "user", "content": "16000 samples"}]
+
+
+async def test_a_turn_without_sound_is_not_asked_about() -> None:
+    async with chat_server() as server, sensing(server, audio_in="asr") as asked:
+        await asked.caller.be_silent(300)
+        await asked.caller.commit()
+        await asked.caller.ear.first(ModelListened)
+        assert server.asked == []
+
+
+async def test_a_server_that_only_writes_is_given_a_voice_sentence_by_sentence() -> None:
+    chunks = [text_chunk("One. T"), text_chunk("wo. Thr"), text_chunk("ee.")]
+    async with chat_server(chunks) as server, sensing(server, audio_out="tts") as asked:
+        await asked.caller.ask("Count.")
+        answer = await asked.caller.ear.answered(0)
+        assert words_of(answer) == "One. Two. Three."
+        assert len(audio_of(answer)) == 2 * 2_400 * len("One.Two.Three.")
+        assert server.asked[0]["modalities"] == ["text"]
+        await asked.caller.ask("Count.", "text")
+        assert audio_of(await asked.caller.ear.answered(1)) == b""
+
+
+class TestChatWithEarsAndVoice(ModelSuite):
+    """The promises hold as well when the server can neither hear nor speak."""
+
+    question = "Tell me a story."
+
+    @pytest.fixture
+    async def model(self) -> AsyncIterator[Any]:
+        async with chat_server([text_chunk("Once upon a time there was a fox. ")]) as server:
+            options = {"chat_url": server.url, "lead_ms": "300", "audio_in": "asr", "audio_out": "tts"}
+            yield PLUGIN(options, loader=FakeSenses)

@@ -25,7 +25,7 @@ from workers.neural.personaplex.weights import (
 )
 
 sys.path.insert(0, str(Path(__file__).parent))
-from published import write_codec, write_model, write_text_pieces, write_voice  # noqa: E402
+from published import write_codec, write_model, write_text_pieces, write_voice
 
 pytestmark = [pytest.mark.neural, pytest.mark.timeout(180)]
 

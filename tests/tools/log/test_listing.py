@@ -1,0 +1,69 @@
+"""Listing sessions."""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from duplex_es.log.memory import MemoryLog
+from duplex_es.tools import show
+from duplex_es.tools.log import listing
+from tests.support.recorded import record_session
+
+pytestmark = pytest.mark.unit
+
+
+async def listed(
+    monkeypatch: pytest.MonkeyPatch, log: MemoryLog, capsys: pytest.CaptureFixture[str], **filters: object
+) -> list[list[str]]:
+    monkeypatch.setattr(show, "open_log", lambda url, settings: log)
+    wanted = {
+        "model": None,
+        "state": None,
+        "older_than": None,
+        "error": False,
+        "watch": False,
+        "json": False,
+        **filters,
+    }
+    assert await listing.run(argparse.Namespace(redis_url="memory://", file=None, every_s=0.0, **wanted)) == 0
+    return [line.split() for line in capsys.readouterr().out.splitlines()]
+
+
+async def test_every_session_is_listed_by_name_with_where_it_stands(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = MemoryLog()
+    await record_session(log, "b")
+    await record_session(log, "a", claims=False)
+    title, *rows = await listed(monkeypatch, log, capsys)
+    assert title[0] == "SESSION"
+    assert rows == [
+        ["a#0", "waiting", "cascade", "gw-1/1", "-", "1-1", "0-0"],
+        ["b#0", "claimed", "cascade", "gw-1/1", "worker-1/1", "1-1", "1-1"],
+    ]
+
+
+async def test_an_empty_store_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert await listed(monkeypatch, MemoryLog(), capsys) == [["no", "sessions"]]
+
+
+@pytest.mark.parametrize(
+    ("filters", "names"),
+    [
+        ({"state": "waiting"}, ["a#0"]),
+        ({"model": "echo"}, []),
+        ({"model": "cascade", "older_than": 3_600.0}, ["a#0", "b#0"]),
+        ({"older_than": 1e12}, []),
+        ({"error": True}, []),
+    ],
+)
+async def test_filters_leave_what_passes_all_of_them(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], filters: dict[str, object], names: list[str]
+) -> None:
+    log = MemoryLog()
+    await record_session(log, "b")
+    await record_session(log, "a", claims=False)
+    rows = await listed(monkeypatch, log, capsys, **filters)
+    assert [row[0] for row in rows[1:]] == names if names else rows == [["no", "sessions"]]

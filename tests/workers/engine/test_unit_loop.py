@@ -1,0 +1,153 @@
+"""The loop of models that work in units, driven over a socket from this process."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.toy_units import DEADLY, SICK, SLOW, ToyUnits, unit
+from workers.engine.child import loop_of
+from workers.engine.contract import EngineDead
+from workers.engine.unit_loop import UnitLoop
+from workers.engine.units import pack_unit
+from workers.engine.wire import Message, Unpacker, pack
+
+pytestmark = pytest.mark.unit
+
+
+class Owner:
+    """The other end of an engine's socket."""
+
+    def __init__(self, link: socket.socket) -> None:
+        self._link = link
+        self._unpacker = Unpacker()
+        self._told: list[tuple[Message, bytes]] = []
+
+    def do(self, do: str, blob: bytes = b"", **more: object) -> None:
+        self._link.sendall(pack({"do": do, **more}, blob))
+
+    def unit(self, session: str, serial: int, value: float, *frames: bytes, forced: bool = False) -> None:
+        self._link.sendall(pack(*pack_unit(session, serial, unit(value), frames, forced)))
+
+    def told(self, kind: str) -> tuple[Message, bytes]:
+        """The next message of this kind; those before it are left out."""
+        while True:
+            while self._told:
+                message, blob = self._told.pop(0)
+                if message["is"] == kind:
+                    return message, blob
+            self._told += self._unpacker.feed(self._link.recv(65_536))
+
+    def opened(self, session: str) -> None:
+        self.do("open", session=session, opening={})
+        assert self.told("ready")[0]["session"] == session
+
+
+@pytest.fixture
+def owner() -> Iterator[Owner]:
+    ours, theirs = socket.socketpair()
+    ours.settimeout(10)
+    loop = threading.Thread(target=UnitLoop(ToyUnits({}), theirs).run)
+    loop.start()
+    yield Owner(ours)
+    ours.close()
+    loop.join(10)
+    assert not loop.is_alive(), "a closed link ends the loop"
+    theirs.close()
+
+
+def test_the_child_takes_the_loop_for_what_the_factory_made() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        assert isinstance(loop_of(ToyUnits({}), theirs), UnitLoop)
+
+
+def test_it_says_first_what_it_is(owner: Owner) -> None:
+    message, _ = owner.told("loaded")
+    assert (message["facts"]["name"], message["facts"]["first_ms"]) == ("toy units", 40)
+
+
+def test_a_unit_comes_back_with_its_number_its_words_and_its_sound(owner: Owner) -> None:
+    owner.opened("a")
+    owner.unit("a", 5, 3, b"x", b"y")
+    message, blob = owner.told("unit")
+    assert (message["session"], message["serial"], message["text"]) == ("a", 5, "3 320 x+y")
+    assert not message["listens"] and len(blob) == 8
+
+
+def test_a_model_that_must_listen_is_told_so(owner: Owner) -> None:
+    owner.opened("a")
+    owner.unit("a", 1, 3, forced=True)
+    assert owner.told("unit")[0]["listens"]
+
+
+def test_a_unit_that_comes_before_the_slot_is_prepared_waits(owner: Owner) -> None:
+    owner.do("open", session="a", opening={})
+    owner.unit("a", 1, 4)
+    assert owner.told("ready")[0]["session"] == "a"
+    assert owner.told("unit")[0]["serial"] == 1
+
+
+def test_the_unit_being_worked_on_is_broken_off(owner: Owner) -> None:
+    owner.opened("a")
+    owner.opened("b")
+    owner.unit("a", 1, SLOW * 1000)
+    owner.unit("b", 1, 6)
+    owner.do("break", session="b")  # b is not being worked on: nothing to break
+    owner.do("break", session="a")
+    assert owner.told("unit")[0]["text"] == "broken True"
+    assert owner.told("unit")[0]["session"] == "b"
+
+
+def test_a_session_that_closes_in_the_middle_of_a_unit_frees_its_slot_once_the_model_has_left_it(owner: Owner) -> None:
+    owner.opened("a")
+    owner.opened("b")
+    owner.unit("a", 1, SLOW * 1000)
+    owner.do("close", session="a")
+    owner.unit("b", 1, 6)
+    assert owner.told("unit")[0]["session"] == "b"
+    owner.opened("c")
+    owner.unit("c", 1, 8)
+    assert owner.told("unit")[0]["text"].startswith("8 ")
+
+
+def test_refusals_name_their_reason(owner: Owner) -> None:
+    owner.do("open", session="a", opening={"voice": "unknown"})
+    assert owner.told("refused")[0]["param"] == "session.voice"
+    owner.opened("b")
+    owner.opened("c")
+    owner.do("open", session="d", opening={})
+    assert owner.told("refused")[0]["code"] == "resource_exhausted"
+
+
+def test_a_sick_session_fails_alone(owner: Owner) -> None:
+    owner.opened("a")
+    owner.opened("b")
+    owner.unit("a", 1, SICK * 1000)
+    owner.unit("b", 1, 2)
+    assert owner.told("failed")[0]["session"] == "a"
+    assert owner.told("unit")[0]["session"] == "b"
+
+
+def test_a_dead_engine_ends_the_loop() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.settimeout(10)
+        died: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                UnitLoop(ToyUnits({}), theirs).run()
+            except EngineDead as error:
+                died.append(error)
+
+        loop = threading.Thread(target=run)
+        loop.start()
+        owner = Owner(ours)
+        owner.opened("a")
+        owner.unit("a", 1, DEADLY * 1000)
+        loop.join(10)
+        assert [str(error) for error in died] == ["told to die"]

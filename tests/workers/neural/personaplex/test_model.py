@@ -1,0 +1,136 @@
+"""The whole plug-in on tiny weights: from the worker's requests to its signals, over a real engine process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+
+import msgspec
+import numpy as np
+import pytest
+
+from duplex_es.model import (
+    CloseModel,
+    FeedAudio,
+    Interrupt,
+    ModelProducedAudio,
+    ModelRemembered,
+    ModelSpoke,
+    OpenModel,
+    Signal,
+)
+from workers.models.personaplex import PLUGIN
+from workers.models.stepping.model import SteppingModel
+from workers.neural.personaplex.memory import unpack_frames
+
+pytestmark = [pytest.mark.neural, pytest.mark.timeout(300)]
+
+OPTIONS = {"python": sys.executable, "weights": "random", "shape": "tiny", "slots": "2", "threads": "1"}
+PATIENCE_S = 120.0
+SOUND = np.random.default_rng(3).normal(0, 0.1, (40, 1920)).astype(np.float32)
+
+
+class Ear:
+    """Collects one session's signals."""
+
+    def __init__(self) -> None:
+        self.heard: list[Signal] = []
+        self._news = asyncio.Event()
+
+    def __call__(self, signal: Signal) -> None:
+        self.heard.append(signal)
+        self._news.set()
+
+    async def until(self, holds: Callable[[Sequence[Signal]], bool]) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            while not holds(self.heard):
+                self._news.clear()
+                await self._news.wait()
+
+    async def pieces(self, count: int) -> list[ModelProducedAudio]:
+        def found() -> list[ModelProducedAudio]:
+            return [one for one in self.heard if isinstance(one, ModelProducedAudio)]
+
+        await self.until(lambda heard: len(found()) >= count)
+        return found()
+
+    def memory(self) -> bytes:
+        kept = b""
+        for one in self.heard:
+            if isinstance(one, ModelRemembered):
+                kept = one.data if one.anew else kept + one.data
+        return kept
+
+
+@pytest.fixture
+async def model() -> AsyncIterator[SteppingModel]:
+    found = PLUGIN(OPTIONS)
+    await found.load()
+    yield found
+    await found.unload()
+
+
+def opening(name: str, **more: object) -> OpenModel:
+    return msgspec.structs.replace(OpenModel(session_id=name, incarnation=0, epoch=0, instructions="be kind"), **more)
+
+
+def said(*frames: int) -> FeedAudio:
+    return FeedAudio(epoch=0, pcm=SOUND[list(frames)].tobytes(), end_ms=0)
+
+
+async def test_a_call_is_one_endless_answer_and_is_remembered(model: SteppingModel) -> None:
+    ear = Ear()
+    session = await model.open(opening("a"), ear)
+    for number in range(5):
+        await session.perform(said(number))
+        await ear.pieces(number + 1)
+    pieces = await ear.pieces(5)
+    assert {len(one.pcm) for one in pieces} == {3840} and {one.turn for one in pieces} == {0}
+    assert sum(isinstance(one, ModelSpoke) for one in ear.heard) == 1
+    _, ids = unpack_frames(ear.memory())
+    assert len(ids) == 5
+    assert model.capacity == 2 and len(ear.memory()) <= model.info.memory_bytes
+    await session.perform(Interrupt(epoch=1))
+    await session.perform(said(9))
+    await ear.pieces(6)
+    assert len(unpack_frames(ear.memory())[1]) == 1
+    await session.perform(CloseModel())
+
+
+async def test_a_call_goes_on_in_the_same_answer_when_the_engine_is_killed(model: SteppingModel) -> None:
+    ear = Ear()
+    session = await model.open(opening("a"), ear)
+    for number in range(4):
+        await session.perform(said(number))
+        await ear.pieces(number + 1)
+    process = model.engine._process
+    assert process is not None
+    os.kill(process.pid, signal.SIGKILL)
+    await model.engine.ended()
+    number = 4
+    async with asyncio.timeout(PATIENCE_S):
+        # Sound that comes while no engine is there is told as dropped; the first that is heard goes on.
+        while len([one for one in ear.heard if isinstance(one, ModelProducedAudio)]) < 6:
+            await session.perform(said(number % 40))
+            number += 1
+            await asyncio.sleep(0.1)
+    assert sum(isinstance(one, ModelSpoke) for one in ear.heard) == 1
+    first, ids = unpack_frames(ear.memory())
+    assert first == 6 + 4 + 6 and len(ids) >= 6
+
+
+async def test_another_worker_takes_a_call_over_by_its_memory(model: SteppingModel) -> None:
+    ear, successor = Ear(), Ear()
+    session = await model.open(opening("a"), ear)
+    for number in range(4):
+        await session.perform(said(number))
+        await ear.pieces(number + 1)
+    await session.perform(CloseModel())
+    taken = await model.open(opening("a", memory=ear.memory(), open_turn=0), successor)
+    await taken.perform(said(4))
+    assert (await successor.pieces(1))[0].turn == 0
+    assert not any(isinstance(one, ModelSpoke) for one in successor.heard)
+    assert unpack_frames(successor.memory())[0] == unpack_frames(ear.memory())[0] + 4
