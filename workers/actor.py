@@ -235,7 +235,14 @@ class Actor:
         sound = unsettled_sound(self._log, self.claim.ref, recovered.unsettled, self.session, recovered.consumed)
         async for again in sound:
             await self._intake.hear_again(self.session, again.heard)
-            await self._performer.feed_again(again, self.session)
+            if not self._remembers_sound:
+                await self._performer.feed_again(again, self.session)
+
+    @property
+    def _remembers_sound(self) -> bool:
+        """A model that steps has in its memory what it heard; it must not hear it twice."""
+        info = self.session.info
+        return bool(self.session.memory) and info is not None and not info.transcribes
 
     def _lose_model(self, failed: OpeningFailed, *, opening: bool) -> None:
         """Decide next that there is no model, before anything else that waits but the takeover itself."""

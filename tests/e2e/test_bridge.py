@@ -16,7 +16,7 @@ import pytest
 from tests.support.ordering import check_order
 from tests.support.processes import StoreProcess
 from tests.support.services import Deployment
-from tests.support.talking import Caller, conversing
+from tests.support.talking import Caller, calling, conversing
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
@@ -125,9 +125,11 @@ async def test_two_callers_have_two_sessions_of_the_server(valkey: StoreProcess,
 
 
 async def test_a_server_with_no_room_is_an_admission_error_here(valkey: StoreProcess, secret_file: Path):
-    with (
-        bridged(valkey, secret_file, options=("--slots", "1")) as (here, there),
-        pytest.raises(AssertionError, match="resource_exhausted|busy"),
-    ):
-        async with conversing(there.urls[0], model="echo"), conversing(here.urls[0], model=MODEL) as caller:
-            raise AssertionError(json.dumps(caller.heard))
+    with bridged(valkey, secret_file, options=("--slots", "1")) as (here, there):
+        async with (
+            conversing(there.urls[0], model="echo"),
+            calling(here.urls[0], query="?autostart=0") as caller,
+        ):
+            await caller.say(type="session.update", session={"model": MODEL})
+            refused = await caller.hear_until("error")
+    assert json.dumps(refused).count("resource_exhausted") == 1

@@ -21,7 +21,8 @@ RATE_HZ = 24_000
 OPEN_QUERY = "duplex=1"
 RESUME_QUERY = "duplex=1&autostart=0"
 DURABLE = "&durable=1"
-COME_BACK = frozenset({"log_unavailable", "internal_error", "runtime_resume_failed"})
+COME_BACK = frozenset({"log_unavailable", "internal_error", "runtime_resume_failed", "config_timeout"})
+"""After these a client tries again; the last is what a gateway says that was stalled when the first event came."""
 TRY_AGAIN = COME_BACK | {"duplex_session_busy", "resource_exhausted", "runtime_open_failed", "connection", "patience"}
 TRY_AGAIN |= {"session.expired", "session.resync_required"}
 PATIENCE_S = 6.0

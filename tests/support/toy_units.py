@@ -37,6 +37,7 @@ class ToyUnits:
         )
         self.broken = {slot: threading.Event() for slot in range(slots)}
         self.open_slots: set[int] = set()
+        self.busy = threading.Event()
 
     def load(self) -> None:
         pass
@@ -56,7 +57,8 @@ class ToyUnits:
             raise EngineDead("told to die")
         if first == SICK:
             raise ValueError("told to fail")
-        if first == SLOW:
+        if first == SLOW and not forced:
+            self.busy.set()
             was_broken = self.broken[slot].wait(10)
             return UnitDone(b"", f"broken {was_broken}", listens=True, ends=True)
         words = f"{round(first * 1000)} {len(pcm)} {b'+'.join(frames).decode()}"

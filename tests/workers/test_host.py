@@ -26,7 +26,7 @@ from tests.support.calls import (
 )
 from tests.workers.test_actor import ENDLESS, scripted
 from workers import host as host_module
-from workers.host import Host
+from workers.host import Host, slots_of
 from workers.models.echo import EchoModel
 
 pytestmark = pytest.mark.unit
@@ -412,3 +412,13 @@ async def test_a_session_whose_gateway_died_without_a_goodbye_is_waited_for_and_
         await held.say(Heartbeat())
         await held.hears("session.heartbeat_ack")
         await check_log(log, lost.ref, ended=True)
+
+
+@pytest.mark.parametrize(("most", "capacity", "slots"), [(8, None, 8), (8, 2, 2), (2, 8, 2)])
+def test_a_worker_takes_no_more_sessions_than_its_model_has_room_for(
+    most: int, capacity: int | None, slots: int
+) -> None:
+    model = EchoModel({})
+    assert slots_of(model, most) == most
+    model.capacity = capacity  # type: ignore[attr-defined]
+    assert slots_of(model, most) == slots

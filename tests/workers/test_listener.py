@@ -127,6 +127,11 @@ def test_an_append_that_cannot_be_read_is_nothing_rather_than_an_exception(comma
 # -- loudness ------------------------------------------------------------------------------------------------------
 
 
+def test_pictures_come_with_their_append_and_nulls_are_left_out() -> None:
+    heard = hear(Settings(), AppendAudio(audio=bytes(640), video_frames=["/9j/", None, "iVBO"]))
+    assert heard is not None and heard.frames == ("/9j/", "iVBO")
+
+
 def test_the_rms_of_a_full_sine_is_its_peak_over_the_square_root_of_two() -> None:
     data = np.rint(sine(16_000, 1.0, level=0.8) * 32767).astype("<i2").tobytes()
     heard = hear(Settings(), AppendAudio(audio=data))

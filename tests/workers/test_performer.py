@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import msgspec
 import numpy as np
 import pytest
 
@@ -103,6 +106,16 @@ async def test_an_append_too_short_to_come_through_yet_is_not_fed_empty() -> Non
     scene = await Scene.new()
     await scene.perform(FEED, Heard(np.zeros(8, np.float32), 8_000, None))
     assert scene.model.asked == []
+
+
+@pytest.mark.parametrize("takes", [True, False])
+async def test_pictures_go_to_the_models_that_take_them(takes: bool) -> None:
+    scene = await Scene.new()
+    scene.model.info = msgspec.structs.replace(scene.model.info, takes_frames=takes)
+    await scene.perform(FEED, replace(SECOND_OF_8KHZ, frames=("/9j/4AAQ", "no base64!")))
+    (fed,) = scene.model.asked
+    assert isinstance(fed, FeedAudio)
+    assert fed.frames == ((b"\xff\xd8\xff\xe0\x00\x10",) if takes else ())
 
 
 async def test_nothing_is_asked_of_a_model_that_is_not_there() -> None:

@@ -196,7 +196,7 @@ class EngineProcess:
             self._say(*pack_unit(session, serial, pcm, frames, forced))
 
     def interrupt(self, session: str) -> None:
-        """Let an engine that works in units break off the one it is at, if it is this session's."""
+        """Let an engine that works in units break off the one of ``session``; those that wait it only listens to."""
         if session in self._sessions and self.is_alive:
             self._say({"do": "break", "session": session})
 

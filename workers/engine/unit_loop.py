@@ -138,6 +138,7 @@ class UnitLoop:
             case "unit":
                 self._queue(session, message, blob)
             case "break":
+                self._units.hush(session)
                 if isinstance(self._at, Unit) and self._at.session == session and session in self._slots:
                     self._engine.interrupt(self._slots[session])
             case "clear":

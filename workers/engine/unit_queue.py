@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 BACKLOG_UNITS = 30
 """More than this many units waiting means that a session has fallen behind for good: the oldest is dropped."""
@@ -64,6 +64,12 @@ class UnitQueue:
         for _ in range(dropped):
             line.units.popleft()
         return dropped
+
+    def hush(self, session: str) -> None:
+        """What waits for ``session`` is to be listened to: the caller has spoken over its answers."""
+        if session in self._lines:
+            line = self._lines[session]
+            line.units = deque(replace(unit, forced=True) for unit in line.units)
 
     def clear(self, session: str) -> None:
         """Drop what waits for ``session``."""

@@ -234,4 +234,4 @@ def int16_of(samples: Any) -> bytes:
     if hasattr(samples, "detach"):
         samples = samples.detach().float().cpu().numpy()
     flat = np.asarray(samples, np.float32).reshape(-1)
-    return np.clip(np.rint(flat * 32767.0), -32768, 32767).astype("<i2").tobytes()
+    return np.clip(np.rint(flat * 32768.0), -32768, 32767).astype("<i2").tobytes()

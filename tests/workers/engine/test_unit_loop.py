@@ -41,16 +41,24 @@ class Owner:
                     return message, blob
             self._told += self._unpacker.feed(self._link.recv(65_536))
 
+    def all(self, kind: str, count: int) -> list[tuple[Message, bytes]]:
+        return [self.told(kind) for _ in range(count)]
+
     def opened(self, session: str) -> None:
         self.do("open", session=session, opening={})
         assert self.told("ready")[0]["session"] == session
 
 
 @pytest.fixture
-def owner() -> Iterator[Owner]:
+def engine() -> ToyUnits:
+    return ToyUnits({})
+
+
+@pytest.fixture
+def owner(engine: ToyUnits) -> Iterator[Owner]:
     ours, theirs = socket.socketpair()
     ours.settimeout(10)
-    loop = threading.Thread(target=UnitLoop(ToyUnits({}), theirs).run)
+    loop = threading.Thread(target=UnitLoop(engine, theirs).run)
     loop.start()
     yield Owner(ours)
     ours.close()
@@ -91,10 +99,11 @@ def test_a_unit_that_comes_before_the_slot_is_prepared_waits(owner: Owner) -> No
     assert owner.told("unit")[0]["serial"] == 1
 
 
-def test_the_unit_being_worked_on_is_broken_off(owner: Owner) -> None:
+def test_the_unit_being_worked_on_is_broken_off(owner: Owner, engine: ToyUnits) -> None:
     owner.opened("a")
     owner.opened("b")
     owner.unit("a", 1, SLOW * 1000)
+    assert engine.busy.wait(10)
     owner.unit("b", 1, 6)
     owner.do("break", session="b")  # b is not being worked on: nothing to break
     owner.do("break", session="a")
@@ -102,10 +111,26 @@ def test_the_unit_being_worked_on_is_broken_off(owner: Owner) -> None:
     assert owner.told("unit")[0]["session"] == "b"
 
 
-def test_a_session_that_closes_in_the_middle_of_a_unit_frees_its_slot_once_the_model_has_left_it(owner: Owner) -> None:
+def test_what_waits_when_the_caller_interrupts_is_only_listened_to(owner: Owner, engine: ToyUnits) -> None:
+    owner.opened("a")
+    owner.opened("b")
+    owner.unit("b", 1, SLOW * 1000)
+    assert engine.busy.wait(10)
+    owner.unit("a", 1, 5)
+    owner.do("break", session="a")
+    owner.unit("a", 2, 5)
+    owner.do("break", session="b")
+    listens = {(message["session"], message["serial"]): message["listens"] for message, _ in owner.all("unit", 3)}
+    assert listens == {("b", 1): True, ("a", 1): True, ("a", 2): False}
+
+
+def test_a_session_that_closes_in_the_middle_of_a_unit_frees_its_slot_once_the_model_has_left_it(
+    owner: Owner, engine: ToyUnits
+) -> None:
     owner.opened("a")
     owner.opened("b")
     owner.unit("a", 1, SLOW * 1000)
+    assert engine.busy.wait(10)
     owner.do("close", session="a")
     owner.unit("b", 1, 6)
     assert owner.told("unit")[0]["session"] == "b"

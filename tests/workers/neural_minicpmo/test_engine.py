@@ -174,5 +174,5 @@ def test_what_is_wrong_with_the_device_is_not_one_sessions_fault() -> None:
 
 
 def test_sound_is_clipped_not_wrapped() -> None:
-    assert int16_of(np.array([[2.0, -2.0, 0.0]], np.float32)) == np.array([32767, -32767, 0], "<i2").tobytes()
+    assert int16_of(np.array([[2.0, -2.0, 0.0]], np.float32)) == np.array([32767, -32768, 0], "<i2").tobytes()
     assert int16_of(None) == b""

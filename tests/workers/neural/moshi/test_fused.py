@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from workers.neural.moshi.sampling import Sampling, drawn, keys_of
+from workers.neural.moshi.sampling import Sampling
 from workers.neural.moshi.shape import TINY
-from workers.neural.moshi.stepper import Standing, Stepper
+from workers.neural.moshi.stepper import Stepper
 from workers.neural.moshi.transformers import MoshiModel
 
 pytest.importorskip("triton", reason="needs triton")
@@ -85,19 +85,3 @@ def test_a_piece_leaves_the_same_window(model: MoshiModel, store: torch.dtype) -
     for mine, theirs in zip(fused.rings, plain.rings, strict=True):
         for found, true in zip(mine.read(1, 6), theirs.read(1, 6), strict=True):
             assert torch.allclose(found, true, atol=1e-5 if store == torch.float32 else 0.05)
-
-
-@pytest.mark.parametrize("top", [1, 5, 16])
-def test_the_kernel_draws_what_the_plain_dice_draw(model: MoshiModel, top: int) -> None:
-    from workers.neural.moshi.fused import FusedStepper
-
-    rows = 12
-    torch.manual_seed(4)
-    logits = torch.randn(rows, 16, device=DEVICE)
-    logits[0, 3] = logits[0, 5]  # equal ones are in or out together
-    one = FusedStepper(model, rows, sampling=Sampling(code_top=top))
-    keys = keys_of(torch.arange(2 * rows, device=DEVICE).view(rows, 2), torch.arange(rows, device=DEVICE), SHAPE.made)
-    for slot in range(rows):
-        one.place(slot, replace(Standing.first(SHAPE), forced=(-1,) * SHAPE.made))
-    one._draw(logits, keys, 4)
-    assert torch.equal(one._ids_made[:, 4], drawn(logits, keys[:, 4], 0.8, top, greedy=False))

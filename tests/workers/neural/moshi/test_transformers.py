@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from workers.neural.moshi.shape import PERSONAPLEX, SHAPES, TINY, MoshiShape
+from workers.neural.moshi.shape import PERSONAPLEX, TINY
 from workers.neural.moshi.transformers import MoshiModel, normed, turned, turns_of
 
 pytestmark = pytest.mark.neural
@@ -44,10 +44,3 @@ def test_noise_is_the_same_for_the_same_seed() -> None:
         model.fill_with_noise(seed)
     assert torch.equal(models[0].head, models[1].head)
     assert not torch.equal(models[0].head, models[2].head)
-
-
-def test_a_shape_says_what_does_not_fit() -> None:
-    with pytest.raises(ValueError, match="delays"):
-        MoshiShape(**{**{name: getattr(TINY, name) for name in TINY.__slots__}, "delays": (0, 2)})
-    assert SHAPES["tiny"].with_window(7).window == 7
-    assert SHAPES["tiny"].with_window(None) is TINY

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -10,18 +9,14 @@ import numpy as np
 import pytest
 import torch
 
+from tests.support.published_personaplex import write_codec, write_model, write_text_pieces, write_voice
 from workers.engine.contract import EngineDead, EngineFull, EngineRefused, Stepped
 from workers.neural.mimi.noise import noisy_mimi
 from workers.neural.moshi.shape import TINY
 from workers.neural.moshi.transformers import MoshiModel
-from workers.neural.personaplex.building import build, bytes_per_slot, stepper_class
 from workers.neural.personaplex.engine import PersonaPlexEngine, make
 from workers.neural.personaplex.memory import pack_frame, unpack_frames
-from workers.neural.personaplex.options import EngineOptions, read_engine_options
 from workers.neural.personaplex.weights import CODEC_FILE, MODEL_FILE, TEXT_FILE, WeightsMissing
-
-sys.path.insert(0, str(Path(__file__).parent))
-from published import write_codec, write_model, write_text_pieces, write_voice
 
 pytestmark = [pytest.mark.neural, pytest.mark.timeout(240)]
 
@@ -254,37 +249,3 @@ def test_an_engine_from_files_speaks_with_the_voice_that_was_asked_for(folder: P
 def test_an_engine_without_its_files_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(WeightsMissing, match=r"model\.safetensors is missing: accept the licence"):
         make({"weights": str(tmp_path)}).load()
-
-
-# -- options and sizes ---------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("options", "fault"),
-    [
-        ({}, "weights is missing"),
-        ({"weights": "random", "kv": "fp8"}, "kv is 'fp8'; it is one of auto, bf16, int8"),
-        ({"weights": "random", "slots": "many"}, "slots is 'many'"),
-        ({"weights": "random", "window_frames": "1"}, "window_frames is 1; it is a number from 2"),
-        ({"weights": "random", "seed": "x"}, "seed is 'x'"),
-        ({"weights": "random", "greedy": "perhaps"}, "greedy is 'perhaps'"),
-        ({"weights": "random", "wieghts": "x"}, "option wieghts is unknown"),
-    ],
-)
-def test_options_are_refused_by_name(options: dict[str, str], fault: str) -> None:
-    with pytest.raises(ValueError, match=fault):
-        read_engine_options(options)
-
-
-def test_a_slot_takes_what_its_window_and_its_codec_take() -> None:
-    options = EngineOptions(weights="random", shape="tiny", slots="2", threads=1)
-    beat = build(options).beat
-    rings = sum(ring.bytes_per_slot for ring in beat.stepper.rings)
-    assert bytes_per_slot(TINY, torch.float32, beat.codec.bytes_per_slot) == rings + beat.codec.bytes_per_slot
-
-
-def test_without_a_gpu_the_plain_path_is_taken() -> None:
-    assert stepper_class("auto", torch.device("cpu")).__name__ == "Stepper"
-    pytest.importorskip("triton")
-    assert stepper_class("fused", torch.device("cpu")).__name__ == "FusedStepper"
-    assert stepper_class("auto", torch.device("cuda")).__name__ == "FusedStepper"

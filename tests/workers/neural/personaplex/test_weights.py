@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 
+from tests.support.published_personaplex import write_codec, write_model, write_text_pieces
 from workers.neural.mimi.noise import SMALL, empty_mimi, noisy_mimi
 from workers.neural.moshi.shape import TINY
 from workers.neural.moshi.transformers import MoshiModel
-from workers.neural.personaplex.voices import Voices, VoiceUnknown
 from workers.neural.personaplex.weights import (
     CODEC_FILE,
     MODEL_FILE,
@@ -23,9 +22,6 @@ from workers.neural.personaplex.weights import (
     load_codec,
     load_moshi,
 )
-
-sys.path.insert(0, str(Path(__file__).parent))
-from published import write_codec, write_model, write_text_pieces, write_voice
 
 pytestmark = [pytest.mark.neural, pytest.mark.timeout(180)]
 
@@ -95,32 +91,6 @@ def test_a_folder_says_which_file_is_missing_and_what_to_do(tmp_path: Path) -> N
     (tmp_path / "voices").mkdir()
     (tmp_path / "voices" / "NATF2.pt").touch()
     check_folder(tmp_path)
-
-
-def test_a_voice_is_read_once_and_only_from_its_folder(tmp_path: Path) -> None:
-    rows, around = torch.randn(4, TINY.width), torch.zeros(TINY.streams, 4, dtype=torch.long)
-    write_voice(tmp_path / "NATF0.pt", rows, around)
-    (tmp_path / "broken.pt").write_bytes(b"")
-    torch.save({"something": rows}, tmp_path / "other.pt")
-    voices = Voices(tmp_path, TINY)
-    assert voices.names == ("NATF0.pt", "broken.pt", "other.pt")
-    assert torch.equal(voices.get("NATF0.pt").rows, rows)
-    assert voices.get("NATF0.pt") is voices.get("NATF0.pt")
-    for name in ("../NATF0.pt", "NATF1.pt", "", "other.pt"):
-        with pytest.raises(VoiceUnknown):
-            voices.get(name)
-
-
-def test_a_voice_file_that_would_run_code_is_not_read(tmp_path: Path) -> None:
-    import pickle
-
-    class Trap:
-        def __reduce__(self) -> tuple[object, tuple[str]]:
-            return print, ("the voice ran code",)
-
-    torch.save({"embeddings": Trap(), "cache": 1}, tmp_path / "NATF0.pt")
-    with pytest.raises(pickle.UnpicklingError):
-        Voices(tmp_path, TINY).get("NATF0.pt")
 
 
 def test_text_pieces_give_words_with_their_spaces(tmp_path: Path) -> None:

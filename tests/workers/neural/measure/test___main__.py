@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from workers.neural.measure.__main__ import main
-from workers.neural.measure.timing import spread
 
 pytestmark = [pytest.mark.neural, pytest.mark.timeout(300)]
 
@@ -44,8 +43,3 @@ def test_a_part_that_fails_is_told_and_costs_no_other(tmp_path: Path, capsys: py
     assert main(["--out", str(out), *arguments, "--window-frames", "4", "--seconds", "0.1"]) == 1
     found = json.loads(out.read_text())
     assert "failed" in found["bf16_load"] and "encode_ms" in found["codec_1"]
-
-
-def test_percentiles_are_those_of_the_values() -> None:
-    assert spread([]) == {}
-    assert spread([float(value) for value in range(1, 101)]) == {"p50": 51, "p95": 96, "p99": 100, "max": 100}

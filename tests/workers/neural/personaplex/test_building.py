@@ -1,0 +1,47 @@
+"""Putting the parts together."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from workers.neural.moshi.shape import TINY
+from workers.neural.personaplex.building import build, bytes_per_slot, stepper_class
+from workers.neural.personaplex.options import EngineOptions
+
+pytestmark = [pytest.mark.neural, pytest.mark.timeout(180)]
+
+
+def test_a_slot_takes_what_its_window_and_its_codec_take() -> None:
+    options = EngineOptions(weights="random", shape="tiny", slots="2", threads=1)
+    beat = build(options).beat
+    rings = sum(ring.bytes_per_slot for ring in beat.stepper.rings)
+    assert bytes_per_slot(TINY, torch.float32, beat.codec.bytes_per_slot) == rings + beat.codec.bytes_per_slot
+
+
+def test_without_a_gpu_the_plain_path_is_taken() -> None:
+    assert stepper_class("auto", torch.device("cpu")).__name__ == "Stepper"
+    pytest.importorskip("triton")
+    assert stepper_class("fused", torch.device("cpu")).__name__ == "FusedStepper"
+    assert stepper_class("auto", torch.device("cuda")).__name__ == "FusedStepper"
+
+
+def test_the_same_options_give_the_same_noise() -> None:
+    """An engine that is started again must be the one that was lost, the codec included."""
+    options = EngineOptions(weights="random", shape="tiny", slots="1", seed=3, threads=1)
+    one, other = (build(options).beat for _ in range(2))
+    for mine, theirs in ((one.stepper.model, other.stepper.model), (one.codec.model, other.codec.model)):
+        for (name, weight), (_, same) in zip(mine.named_parameters(), theirs.named_parameters(), strict=True):
+            assert torch.equal(weight, same), name
+    changed = build(EngineOptions(weights="random", shape="tiny", slots="1", seed=4, threads=1)).beat
+    assert not torch.equal(one.stepper.model.head, changed.stepper.model.head)
+
+
+def test_the_options_reach_the_parts() -> None:
+    options = EngineOptions(
+        weights="random", shape="tiny", slots="1", window_frames=9, kv="int8", dtype="bf16", greedy=True, threads=1
+    )
+    parts = build(options)
+    stepper = parts.beat.stepper
+    assert (parts.shape.window, stepper.dtype, stepper.sampling.greedy) == (9, torch.bfloat16, True)
+    assert stepper.rings[0].scales is not None and parts.voices is None
