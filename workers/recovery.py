@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from duplex_es.log.api import Claim, Entry, EntryId, Head, Record, SessionLog, SessionRef
+from duplex_es.log.errors import Fenced
 from duplex_es.protocol import AudioFormat, Frame, ResponseOutputAudioDelta
 from duplex_es.protocol.records import SCHEMA_VERSION, OutputRecord, RecordUnreadable, pack_output, unpack_output
 from duplex_es.session.events import FACTS, AudioAppended, AudioProduced, Fact
@@ -139,6 +140,8 @@ async def recover(log: SessionLog, claim: Claim, head: Head, now_ms: int, limits
     reading = await _begin(log, claim.ref, head, limits or Limits())
     while entries := await log.read_output(claim.ref, reading.seq, audio=False):
         for entry in entries:
+            if entry.id.generation > claim.fence:
+                raise Fenced(f"claim {entry.id.generation} has written since")
             reading.take(entry)
     if reading.seq != head.output.number:
         raise LogCorrupt(f"the log ends at seq {reading.seq}, its head says {head.output.number}")

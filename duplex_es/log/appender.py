@@ -97,7 +97,8 @@ class Appender:
             writer = self._writers[key] = self._writer(session, stream, generation)
         writer.runs.append(run)
         self._want(writer)
-        await run.landed
+        # Shielded: the record stays on its way when the caller is cancelled, and ``drained`` has to see that.
+        await asyncio.shield(run.landed)
 
     def _want(self, writer: Writer) -> None:
         """Serve this writer in the next turn, or with the others of its slot once that is not held any more."""

@@ -37,7 +37,10 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     "workers.vad": ({PROTOCOL}, {"numpy", "onnxruntime"}),
     "workers.engine": (set(), {"numpy"}),
     "workers.neural_minicpmo": ({"workers.engine"}, {"numpy", "torch", "transformers", "PIL"}),
-    "workers.neural": ({"workers.engine"}, {"numpy", "torch", "triton", "transformers", "safetensors", "sentencepiece"}),
+    "workers.neural": (
+        {"workers.engine"},
+        {"numpy", "torch", "triton", "transformers", "safetensors", "sentencepiece"},
+    ),
     "workers.models": (
         {PROTOCOL, MODEL, "workers.vad", "workers.engine", "workers.neural"},
         {
