@@ -135,7 +135,7 @@ async def recover(log: SessionLog, claim: Claim, head: Head, now_ms: int, limits
 
     A snapshot that cannot be read is passed over for the one before it, or for the records from the first on.
     Raises: LogCorrupt when the log does not hold together, WrittenByAnotherBuild when another build may read it,
-    PositionGone when its beginning was trimmed and no snapshot stands in for it.
+    PositionGone when its beginning was trimmed and no snapshot stands in for it, Fenced when a newer claim wrote in it.
     """
     reading = await _begin(log, claim.ref, head, limits or Limits())
     while entries := await log.read_output(claim.ref, reading.seq, audio=False):
