@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 
 import pytest
 import redis
 
 from duplex_es.log.api import Attachment, Claim, EntryId, Record
+from duplex_es.log.connections import Command, Reply
 from duplex_es.log.errors import Fenced, LogError, LogUnavailable, SessionUnknown, TailLost
 from duplex_es.log.keys import SessionKeys
 from duplex_es.log.redis import RedisLog
@@ -103,6 +104,33 @@ async def test_a_frozen_server_gets_one_entry_and_the_caller_its_success(
     assert stored(raw, claim) == ["1-1", "1-2", "1-3", "1-4"]
     await log.append_output(claim, 5, [Record(b"5")])
     assert stored(raw, claim) == ["1-1", "1-2", "1-3", "1-4", "1-5"]
+
+
+async def test_what_a_cancelled_caller_has_handed_in_keeps_its_place_before_the_goodbye(
+    log: RedisLog, raw: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ((attachment, _),) = await sessions(log, 1)
+    await log.append_input(attachment, 1, [Record(b"1")])
+    link, may_send = log.nodes.node.appender._link, asyncio.Event()
+    exchange = link.exchange
+
+    async def slow_exchange(commands: Sequence[Command]) -> list[Reply]:
+        await may_send.wait()
+        return await exchange(commands)
+
+    monkeypatch.setattr(link, "exchange", slow_exchange)
+    append = asyncio.create_task(log.append_input(attachment, 2, [Record(b"2"), Record(b"3")]))
+    await asyncio.sleep(0.01)
+    append.cancel()
+    leave = asyncio.create_task(log.detach(attachment, b"left"))
+    await asyncio.sleep(0.1)
+    assert not leave.done()
+    may_send.set()
+    await leave
+    entries = raw.xrange(SessionKeys.of(attachment.ref).input.records)
+    assert [(entry_id, fields[b"m"]) for entry_id, fields in entries[1:]] == [
+        *((b"1-1", b"1"), (b"1-2", b"2"), (b"1-3", b"3"), (b"1-4", b"left")),
+    ]
 
 
 async def test_a_server_that_stays_frozen_is_said_to_be_unavailable(own_valkey: StoreProcess) -> None:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from duplex_es.log.api import START, Claim, Entry, EntryId, Head, Record, SessionRef
-from duplex_es.log.errors import PositionGone
+from duplex_es.log.errors import Fenced, PositionGone
 from duplex_es.log.memory import MemoryLog
 from duplex_es.protocol import (
     AcknowledgePlayback,
@@ -294,6 +294,18 @@ async def test_a_log_that_ends_before_its_head_is_corruption() -> None:
     await stored.write(1, ATTACHED)
     head = replace(await stored.log.head("s"), output=EntryId(1, 4))
     with pytest.raises(LogCorrupt, match="ends at seq 1, its head says 4"):
+        await recover(stored.log, stored.claim, head, 0)
+
+
+async def test_a_log_in_which_a_newer_claim_wrote_is_not_corrupt_but_lost() -> None:
+    stored = await Stored.new()
+    head = await stored.log.head("s")
+    await stored.log.release(stored.claim)
+    taken = await stored.log.claim("w2", ["m"])
+    assert taken is not None
+    successor = Stored(stored.log, taken[0])
+    await successor.write(1, ATTACHED)
+    with pytest.raises(Fenced):
         await recover(stored.log, stored.claim, head, 0)
 
 
