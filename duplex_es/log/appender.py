@@ -91,6 +91,7 @@ class Appender:
             return
         loop = asyncio.get_running_loop()
         run = Run(first, records, loop.create_future(), loop.time() + self._settings.append_timeout_s)
+        run.landed.add_done_callback(lambda done: done.cancelled() or done.exception())  # its caller may be gone
         key = (stream.records, generation)
         writer = self._writers.get(key)
         if writer is None:

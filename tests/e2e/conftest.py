@@ -22,7 +22,7 @@ def cascade(valkey: StoreProcess) -> Iterator[Deployment]:
 @pytest.fixture(scope="session")
 def pair(valkey: StoreProcess) -> Iterator[Deployment]:
     """Two gateways and one echoing worker over one store."""
-    with Deployment(valkey.url, gateways=2, model="echo") as deployment:
+    with Deployment(valkey.url, gateways=2, model="echo", options=("--slots", "64")) as deployment:
         yield deployment
 
 
