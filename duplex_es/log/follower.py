@@ -261,5 +261,6 @@ class RedisFollower(Feed):
         """Whether nothing can be missing between the last entry and this one."""
         if entry_id.number != self._last.number + 1:
             return False
-        # An input index restarts with each attachment, so entries of a new one are read from the log first.
-        return self._output or entry_id.generation == self._last.generation
+        # Where the writer changes the log is read first: an input index restarts with each attachment, and a new claim
+        # may have written seqs again that the store had lost, under notifications that never came.
+        return entry_id.generation == self._last.generation

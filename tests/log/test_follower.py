@@ -298,6 +298,22 @@ async def test_a_seq_that_is_used_again_by_a_newer_claim_is_told() -> None:
         await anext(follower)
 
 
+async def test_a_seq_that_is_used_again_is_told_though_nothing_was_heard_of_it() -> None:
+    """Only the notification of a seq that comes after those used again arrives; by its number it would be the next."""
+    log = written("1-1", "1-2", "1-3")
+    follower = log.follow()
+    follower.start(START)
+    assert ids(await take(follower, 3)) == ["1-1", "1-2", "1-3"]
+    log.entries[1:] = []
+    log.generation = 2
+    log.write("2-0")
+    log.write("2-2", b"another")
+    log.write("2-3", b"another")
+    follower.received(log.write("2-4"))
+    with pytest.raises(PositionGone):
+        await anext(follower)
+
+
 async def test_a_seq_that_is_used_again_is_seen_after_an_interruption_too() -> None:
     log = written("1-1", "1-2", "1-3")
     follower = log.follow()

@@ -121,7 +121,7 @@ class GatewayProcess:
         if self.process.alive:
             self.accepting = False
             self.fleet.loop.kill(self.process)
-            self.fleet.node.cut_process(self.process)
+            self.fleet.node.process_ended(self.process)
             for socket in self.sockets:
                 socket.server_died()
 
@@ -147,7 +147,7 @@ class WorkerProcess:
         await self.host.run()
         await self._log.close_connections()
         self.fleet.loop.kill(self.process)
-        self.fleet.node.cut_process(self.process)
+        self.fleet.node.process_ended(self.process)
 
     @property
     def alive(self) -> bool:
@@ -163,7 +163,7 @@ class WorkerProcess:
         """The process ends at once."""
         self.draining = True
         self.fleet.loop.kill(self.process)
-        self.fleet.node.cut_process(self.process)
+        self.fleet.node.process_ended(self.process)
 
 
 class Fleet:

@@ -36,6 +36,8 @@ class Connection:
         self.owner = CURRENT.get()
         self.connected = False
         self.cut = False
+        self.severed = False
+        """The node knows it no more: what still arrives over it is nobody's."""
         self.deaf_until_s = 0.0
         self.channels: dict[bytes, None] = {}
         self.queued: list[Words] | None = None
@@ -190,7 +192,7 @@ class Node:
         self.loop.call_at(self.loop.time() + delay_s, self.cut, connection, context=self._network)
 
     def _arrive(self, connection: Connection, commands: list[Words]) -> None:
-        if self.down:
+        if self.down or connection.severed:
             return
         if self.frozen_until_s > self.loop.time():
             self._backlog.append((connection, commands))
@@ -289,6 +291,7 @@ class Node:
     def cut(self, connection: Connection) -> None:
         """The connection breaks; both ends find out."""
         if connection in self.connections:
+            connection.severed = True
             self._forget(connection)
             self.loop.call_at(
                 self.loop.time() + self.latency_s(connection.owner),
@@ -301,6 +304,12 @@ class Node:
         for connection in list(self.connections):
             if connection.owner is process and purpose in connection.purpose:
                 self.cut(connection)
+
+    def process_ended(self, process: Process) -> None:
+        """The kernel closes what a process had open; what it had sent still arrives."""
+        for connection in list(self.connections):
+            if connection.owner is process:
+                self.left(connection)
 
     def freeze(self, seconds: float) -> None:
         """Nothing is answered for a while; what arrives meanwhile is run afterwards, also for who has left."""
