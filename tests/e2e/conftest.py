@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.support.processes import StoreProcess
+from tests.support.processes import StoreProcess, start_store
 from tests.support.services import Deployment
 from workers.models.scripted.profiles import PROFILES
 
@@ -20,10 +20,14 @@ def cascade(valkey: StoreProcess) -> Iterator[Deployment]:
 
 
 @pytest.fixture(scope="session")
-def pair(valkey: StoreProcess) -> Iterator[Deployment]:
-    """Two gateways and one echoing worker over one store."""
-    with Deployment(valkey.url, gateways=2, model="echo", options=("--slots", "64")) as deployment:
-        yield deployment
+def pair() -> Iterator[Deployment]:
+    """Two gateways and one echoing worker over a store of their own: no other test's callers wait for the worker."""
+    store = start_store("valkey")
+    try:
+        with Deployment(store.url, gateways=2, model="echo", options=("--slots", "64")) as deployment:
+            yield deployment
+    finally:
+        store.stop()
 
 
 @pytest.fixture(scope="session")
