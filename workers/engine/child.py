@@ -25,12 +25,12 @@ from typing import Any
 import numpy as np
 
 from .contract import EngineDead, EngineFull, EngineRefused, Floats, FrameEngine, Stepped
+from .link import Link
 from .ticker import Ticker
 from .unit_loop import UnitLoop
 from .units import UnitEngine
-from .wire import Message, Unpacker, pack
+from .wire import Message
 
-READ_BYTES = 1 << 20
 LONGEST_WAIT_S = 0.5
 DEAD = 70
 """The exit status of a process whose device is beyond repair."""
@@ -47,9 +47,7 @@ class EngineLoop:
 
     def __init__(self, engine: FrameEngine, link: socket.socket) -> None:
         self._engine = engine
-        self._link = link
-        self._unpacker = Unpacker()
-        self._outbox = bytearray()
+        self._link = Link(link)
         self._slots: dict[str, int] = {}
         self._free = list(range(engine.facts.slots - 1, -1, -1))
         self._openings: deque[_Opening] = deque()
@@ -62,9 +60,8 @@ class EngineLoop:
 
     def run(self) -> None:
         """Serve until told to stop. Raises: EngineDead."""
-        self._link.setblocking(False)
-        self._tell({"is": "loaded", "facts": self._engine.facts.plain()})
-        while not self._is_stopping:
+        self._link.tell({"is": "loaded", "facts": self._engine.facts.plain()})
+        while not (self._is_stopping or self._link.is_broken):
             now_s = time.monotonic()
             if now_s >= self._ticker.deadline_s:
                 due_s = self._ticker.deadline_s
@@ -85,34 +82,12 @@ class EngineLoop:
     def _exchange(self, *, wait: bool) -> None:
         """Read and write what can be; with ``wait``, until there is something to do or the next deadline."""
         patience_s = max(0.0, min(self._ticker.deadline_s - time.monotonic(), LONGEST_WAIT_S)) if wait else 0.0
-        readable, writable, _ = select.select([self._link], [self._link] if self._outbox else [], [], patience_s)
+        readable, writable, _ = select.select([self._link], [self._link] if self._link.has_more else [], [], patience_s)
         if writable:
-            self._flush()
+            self._link.flush()
         if readable:
-            try:
-                data = self._link.recv(READ_BYTES)
-            except (BlockingIOError, InterruptedError):
-                return
-            except ConnectionError:
-                data = b""
-            if not data:
-                self._is_stopping = True
-            for message, blob in self._unpacker.feed(data):
+            for message, blob in self._link.received():
                 self._do(message, blob)
-
-    def _flush(self) -> None:
-        try:
-            sent = self._link.send(self._outbox)
-        except (BlockingIOError, InterruptedError):
-            return
-        except ConnectionError:
-            self._is_stopping = True
-            return
-        del self._outbox[:sent]
-
-    def _tell(self, message: Message, blob: bytes = b"") -> None:
-        self._outbox += pack(message, blob)
-        self._flush()
 
     def _do(self, message: Message, blob: bytes) -> None:
         session = str(message.get("session", ""))
@@ -123,7 +98,7 @@ class EngineLoop:
                 self._early[session] += blob
             case "feed":
                 if dropped := self._ticker.feed(session, blob):
-                    self._tell({"is": "dropped", "session": session, "frames": dropped})
+                    self._link.tell({"is": "dropped", "session": session, "frames": dropped})
             case "clear":
                 self._ticker.clear(session)
                 if session in self._early:
@@ -158,10 +133,10 @@ class EngineLoop:
         except StopIteration:
             self._openings.popleft()
             self._ticker.add(opening.session)
-            self._tell({"is": "ready", "session": opening.session})
+            self._link.tell({"is": "ready", "session": opening.session})
             early = bytes(self._early.pop(opening.session))
             if dropped := self._ticker.feed(opening.session, early):
-                self._tell({"is": "dropped", "session": opening.session, "frames": dropped})
+                self._link.tell({"is": "dropped", "session": opening.session, "frames": dropped})
         except (EngineRefused, EngineFull) as refusal:
             self._openings.popleft()
             self._refuse(opening.session, refusal)
@@ -172,7 +147,7 @@ class EngineLoop:
         if isinstance(refusal, EngineRefused):
             code, param = refusal.code, refusal.param
         self._close(session)
-        self._tell({"is": "refused", "session": session, "code": code, "message": str(refusal), "param": param})
+        self._link.tell({"is": "refused", "session": session, "code": code, "message": str(refusal), "param": param})
 
     def _close(self, session: str) -> None:
         slot = self._slots.pop(session, None)
@@ -199,7 +174,7 @@ class EngineLoop:
         self._tick_s = max(done_s - began_s, self._tick_s * 0.9)
         is_late = self._ticker.done(due_s, done_s)
         timing = {"work_ms": (done_s - began_s) * 1000, "after_ms": (done_s - due_s) * 1000, "late": is_late}
-        self._tell({"is": "tick", "rows": rows, **timing}, b"".join(sounds))
+        self._link.tell({"is": "tick", "rows": rows, **timing}, b"".join(sounds))
 
     def _stepped(self, batch: list[tuple[str, Floats]]) -> list[tuple[str, Stepped]]:
         """The results of a batch. What cannot be stepped together is stepped one by one: the sick one ends alone."""
@@ -215,7 +190,7 @@ class EngineLoop:
             session = batch[0][0]
             print(f"session={session} cannot be stepped: {type(error).__name__}: {error}", file=sys.stderr)
             self._close(session)
-            self._tell({"is": "failed", "session": session, "message": f"{type(error).__name__}: {error}"})
+            self._link.tell({"is": "failed", "session": session, "message": f"{type(error).__name__}: {error}"})
             return []
 
 

@@ -21,11 +21,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from .contract import EngineDead, EngineFull, EngineRefused
+from .link import Link
 from .unit_queue import Unit, UnitQueue
 from .units import UnitDone, UnitEngine, unpack_unit
-from .wire import Message, Unpacker, pack
+from .wire import Message
 
-READ_BYTES = 1 << 20
 LONGEST_WAIT_S = 0.5
 
 Outcome = UnitDone | Exception | None
@@ -47,9 +47,7 @@ class UnitLoop:
 
     def __init__(self, engine: UnitEngine, link: socket.socket) -> None:
         self._engine = engine
-        self._link = link
-        self._unpacker = Unpacker()
-        self._outbox = bytearray()
+        self._link = Link(link)
         self._slots: dict[str, int] = {}
         self._free = list(range(engine.facts.slots - 1, -1, -1))
         self._openings: deque[_Opening] = deque()
@@ -66,12 +64,11 @@ class UnitLoop:
 
     def run(self) -> None:
         """Serve until told to stop. Raises: EngineDead."""
-        self._link.setblocking(False)
         worker = threading.Thread(target=self._work, name="duplex-es-units")
         worker.start()
         try:
-            self._tell({"is": "loaded", "facts": self._engine.facts.plain()})
-            while not self._is_stopping:
+            self._link.tell({"is": "loaded", "facts": self._engine.facts.plain()})
+            while not (self._is_stopping or self._link.is_broken):
                 self._start_next()
                 self._exchange()
         finally:
@@ -96,39 +93,18 @@ class UnitLoop:
 
     def _exchange(self) -> None:
         """Read and write what can be, once there is something to do."""
-        writing = [self._link] if self._outbox else []
-        readable, writable, _ = select.select([self._link, self._bell], writing, [], LONGEST_WAIT_S)
+        writing = [self._link] if self._link.has_more else []
+        heard: list[Link | socket.socket] = [self._link, self._bell]
+        readable, writable, _ = select.select(heard, writing, [], LONGEST_WAIT_S)
         if writable:
-            self._flush()
+            self._link.flush()
         if self._bell in readable:
             self._bell.recv(64)
             while not self._outcomes.empty():
                 self._settle(self._outcomes.get())
         if self._link in readable:
-            try:
-                data = self._link.recv(READ_BYTES)
-            except (BlockingIOError, InterruptedError):
-                return
-            except ConnectionError:
-                data = b""
-            if not data:
-                self._is_stopping = True
-            for message, blob in self._unpacker.feed(data):
+            for message, blob in self._link.received():
                 self._do(message, blob)
-
-    def _flush(self) -> None:
-        try:
-            sent = self._link.send(self._outbox)
-        except (BlockingIOError, InterruptedError):
-            return
-        except ConnectionError:
-            self._is_stopping = True
-            return
-        del self._outbox[:sent]
-
-    def _tell(self, message: Message, blob: bytes = b"") -> None:
-        self._outbox += pack(message, blob)
-        self._flush()
 
     def _do(self, message: Message, blob: bytes) -> None:
         session = str(message.get("session", ""))
@@ -153,7 +129,7 @@ class UnitLoop:
         forced, now_s = bool(message["forced"]), time.monotonic()
         dropped = self._units.put(session, message["serial"], pcm, tuple(frames), forced=forced, now_s=now_s)
         if dropped:
-            self._tell({"is": "dropped", "session": session, "frames": dropped})
+            self._link.tell({"is": "dropped", "session": session, "frames": dropped})
 
     # -- sessions --------------------------------------------------------------------------------------------------
 
@@ -177,7 +153,7 @@ class UnitLoop:
         if isinstance(refusal, EngineRefused):
             code, param = refusal.code, refusal.param
         self._close(session)
-        self._tell({"is": "refused", "session": session, "code": code, "message": str(refusal), "param": param})
+        self._link.tell({"is": "refused", "session": session, "code": code, "message": str(refusal), "param": param})
 
     def _close(self, session: str) -> None:
         """Free the slot; if the model is at it right now, as soon as it has left it."""
@@ -244,7 +220,7 @@ class UnitLoop:
             return
         self._openings.remove(opening)
         if isinstance(outcome, _Ready):
-            self._tell({"is": "ready", "session": opening.session})
+            self._link.tell({"is": "ready", "session": opening.session})
         elif isinstance(outcome, EngineRefused | EngineFull):
             self._refuse(opening.session, outcome)
         else:
@@ -258,13 +234,13 @@ class UnitLoop:
             "late": now_s > unit.deadline_s,
         }
         told = {"session": unit.session, "serial": unit.serial, "text": done.text}
-        self._tell({"is": "unit", **told, "listens": done.listens, "ends": done.ends, **timing}, done.pcm)
+        self._link.tell({"is": "unit", **told, "listens": done.listens, "ends": done.ends, **timing}, done.pcm)
 
     def _fail(self, session: str, error: object) -> None:
         message = f"{type(error).__name__}: {error}"
         print(f"session={session} cannot go on: {message}", file=sys.stderr)
         self._close(session)
-        self._tell({"is": "failed", "session": session, "message": message})
+        self._link.tell({"is": "failed", "session": session, "message": message})
 
 
 def _piece(work: Iterator[None]) -> Outcome:

@@ -196,7 +196,7 @@ async def test_a_lost_engine_ends_the_answer_and_the_next_turn_goes_on(model: Mi
     if isinstance(ended, ModelFailed):
         assert (ended.code, ended.fatal) == ("worker_lost", False)
     model.real_time = False
-    (session,) = model._sessions
+    (session,) = model._keeper._sessions
     session._real_time = False
     async with asyncio.timeout(20):
         while session._life < 2:
