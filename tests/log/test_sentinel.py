@@ -89,6 +89,7 @@ async def test_a_primary_that_was_cut_off_is_left_though_it_answers(redis_server
                 follower.start(START)
                 await log.append_output(claim, 1, [Record(b"1")])
                 assert [entry.body for entry in await take(follower, 1)] == [b"1"]
+                await asyncio.to_thread(stack.wait_until_followed)
                 before, began_s = stack.primary, time.monotonic()
                 await asyncio.to_thread(stack.failover)
                 with stack.raw(before) as raw:

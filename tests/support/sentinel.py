@@ -143,6 +143,14 @@ class SentinelStack:
         self.wait_for_other_than(before)
         return self.primary
 
+    def wait_until_followed(self) -> None:
+        """Return once every replica has all that the primary took before; what a test does not mean to lose is safe."""
+        replicas = len(self.replicas)
+        with self.raw() as primary:
+            # WAIT vouches for the asking connection's own writes, and replicas take all writes in one order.
+            primary.set("followed", "1", px=10_000)
+            until(lambda: int(primary.wait(replicas, 1_000)) >= replicas, "the replicas to follow")
+
     def wait_for_other_than(self, before: StoreProcess) -> None:
         """Return once every sentinel names a primary that is not ``before``."""
 
