@@ -18,9 +18,11 @@ _log = logging.getLogger(__name__)
 
 
 class KeptSession(Protocol):
-    """One session of the engine. ``is_open`` until its caller is gone."""
+    """One session of the engine."""
 
-    is_open: bool
+    @property
+    def is_open(self) -> bool:
+        """Whether its caller is still there."""
 
     async def open(self) -> None:
         """Take a place in the engine. Raises: ModelRefused, EngineLost."""

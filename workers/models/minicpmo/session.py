@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,19 +18,19 @@ from duplex_es.model import (
     Interrupt,
     ModelDroppedInput,
     ModelFailed,
-    ModelRefused,
     OpenModel,
     ReconfigureModel,
     Request,
     ResetInput,
 )
-from workers.engine.contract import EngineFacts
-from workers.engine.process import Dropped, EngineEvent, EngineLost, EngineProcess, Failed, Ready, Refused
+from workers.engine.contract import EngineFacts, Stepped
+from workers.engine.process import EngineProcess
 from workers.engine.units import UnitDone
 
 from ..floor import Floor
+from ..seat import Seat
 from ..units import UnitShape
-from .cutting import FLOAT_BYTES, Cutter, Whole
+from .cutting import Cutter, Whole
 
 OPENING_S = 60.0
 MOST_SILENT_UNITS = 8
@@ -39,7 +38,6 @@ MOST_SILENT_UNITS = 8
 STREAMS_S = 0.3
 """Whoever sent sound so lately is taken to be sending on: the next unit is waited for, a little."""
 
-_log = logging.getLogger(__name__)
 _NUMBERS = itertools.count()
 
 
@@ -87,8 +85,8 @@ class UnitSession:
         self._history = list(request.history)
         self._shape = UnitShape(facts.frame_ms, facts.first_ms or None)
         self._cutter = Cutter(self._shape, facts.input_rate_hz)
-        self._name = f"{request.session_id}:{request.incarnation}:{next(_NUMBERS)}"
-        self._life = 0
+        name = f"{request.session_id}:{request.incarnation}:{next(_NUMBERS)}"
+        self._seat = Seat(engine, facts, name, self)
         self._serial = 0
         self._settled = 0
         self._stale_until = 0
@@ -99,20 +97,11 @@ class UnitSession:
         self._heard_s = 0.0
         self._plays_until_s = 0.0
         self._timer: asyncio.TimerHandle | None = None
-        self._missed_bytes = 0
-        self._ready: asyncio.Future[None] = loop.create_future()
-        self.is_open = True
-        self.is_served = False
 
     async def open(self) -> None:
         """Take an object and wait until it is prepared. Raises: ModelRefused, EngineLost."""
         self._begin()
-        try:
-            async with asyncio.timeout(OPENING_S):
-                await self._ready
-        except TimeoutError:
-            self.close()
-            raise EngineLost(f"the session was not prepared within {OPENING_S:g} s") from None
+        await self._seat.prepared(OPENING_S)
 
     async def perform(self, request: Request) -> None:
         """Carry out one request; never raises for what a caller said."""
@@ -136,12 +125,16 @@ class UnitSession:
             case CloseModel():
                 self.close()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether its caller is still there."""
+        return self._seat.is_open
+
     def close(self) -> None:
         """Give the object back; nothing is signalled any more. Idempotent."""
-        self.is_open = self.is_served = False
         self._floor.close()
         self._stop_timer()
-        self._engine.close(self._engine_name)
+        self._seat.leave()
 
     def begin_again(self) -> None:
         """Go on in an engine that was started anew."""
@@ -182,83 +175,46 @@ class UnitSession:
         self._asked, self._words = None, ""
         self._stale_until, self._plays_until_s = self._serial, 0.0
         self._stop_timer()
-        if self._has_engine:
-            self._engine.interrupt(self._engine_name)
+        if self._seat.is_live:
+            self._engine.interrupt(self._seat.name)
 
     # -- the engine's session --------------------------------------------------------------------------------------
 
-    @property
-    def _engine_name(self) -> str:
-        # Each life has a name of its own, so that nothing of an older one is taken for the newer one's.
-        return f"{self._name}:{self._life}"
-
-    @property
-    def _has_engine(self) -> bool:
-        return self.is_served and self._engine.is_alive
-
     def _begin(self) -> None:
-        self._life += 1
-        life = self._life
-
-        def hear(event: EngineEvent) -> None:
-            if self.is_open and life == self._life:
-                self._take(event)
-
-        opening = opening_of(self._request, self._history)
-        if life > 1:
+        if self._seat.life:
             self._cutter = Cutter(self._shape, self._facts.input_rate_hz)
-        self._engine.open(self._engine_name, opening, hear, self._voice)
-        self.is_served = True
-        missed_ms = self._missed_bytes // FLOAT_BYTES * 1000 // self._facts.input_rate_hz
-        self._missed_bytes = 0
-        if missed_ms:
-            self._floor.report(ModelDroppedInput(epoch=self._floor.epoch, duration_ms=missed_ms))
+        self._seat.begin(opening_of(self._request, self._history), self._voice)
 
     def _send(self, whole: Whole) -> None:
-        if not self._has_engine:
-            self._missed_bytes += len(whole.pcm)
+        if not self._seat.is_live:
+            self._seat.missed(whole.pcm)
             return
         self._stop_timer()
         self._serial += 1
         forced, self._ends_turn = whole.forced or self._ends_turn, False
-        self._engine.unit(self._engine_name, self._serial, whole.pcm, frames=whole.frames, forced=forced)
+        self._engine.unit(self._seat.name, self._serial, whole.pcm, frames=whole.frames, forced=forced)
 
-    def _take(self, event: EngineEvent) -> None:
-        match event:
-            case UnitDone():
-                self._settled = event.serial
-                if event.serial > self._stale_until:
-                    self._decide(event)
-                self._go_on()
-            case Ready():
-                self._settle(None)
-            case Dropped(frames=units):
-                duration_ms = units * self._facts.frame_ms
-                self._floor.report(ModelDroppedInput(epoch=self._floor.epoch, duration_ms=duration_ms))
-            case Refused(code=code, message=message, param=param):
-                self.is_served = False
-                if not self._settle(ModelRefused(code, message, param)):
-                    self._fail(code, message, fatal=True)
-            case Failed(message=message):
-                self.is_served = False
-                self._settled = self._serial
-                if self._settle(EngineLost(message)):
-                    return
-                if self._engine.is_alive:
-                    # The engine goes on without this session: it is the session that is sick.
-                    self._fail("runtime_data_plane_stream_failed", "The model failed.", fatal=True)
-                else:
-                    self._lose_answer()
+    def done(self, result: Stepped | UnitDone) -> None:
+        """See ``Sitter``."""
+        if isinstance(result, UnitDone):
+            self._settled = result.serial
+            if result.serial > self._stale_until:
+                self._decide(result)
+            self._go_on()
 
-    def _settle(self, error: Exception | None) -> bool:
-        """Let ``open`` go on; false if it did already."""
-        if self._ready.done():
-            return False
-        if error is None:
-            self._ready.set_result(None)
-        else:
-            self._ready.set_exception(error)
-        return True
+    def dropped(self, duration_ms: int) -> None:
+        """See ``Sitter``."""
+        self._floor.report(ModelDroppedInput(epoch=self._floor.epoch, duration_ms=duration_ms))
+
+    def failed(self, code: str, message: str) -> None:
+        """See ``Sitter``."""
+        self._settled = self._serial
+        self._fail(code, message, fatal=True)
+
+    def lost(self) -> None:
+        """See ``Sitter``. What it was saying ends here, and nothing of it comes back."""
+        self._settled = self._serial
+        self._lose_answer()
 
     # -- what comes back -------------------------------------------------------------------------------------------
 
@@ -337,7 +293,7 @@ class UnitSession:
         """Make sure that an answer that is given or wanted gets its next unit, once that is due."""
         if not (self._asked or self._floor.answer) or self._timer is not None or self._serial > self._settled:
             return
-        if not self._has_engine:
+        if not self._seat.is_live:
             return
         now_s = self._now_s()
         due_s = self._plays_until_s - self._facts.frame_ms / 1000

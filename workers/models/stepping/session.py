@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,21 +14,19 @@ from duplex_es.model import (
     Interrupt,
     ModelDroppedInput,
     ModelFailed,
-    ModelRefused,
     ModelRemembered,
     OpenModel,
     Request,
     ResetInput,
 )
 from workers.engine.contract import EngineFacts, Stepped
-from workers.engine.process import Dropped, EngineEvent, EngineLost, EngineProcess, Failed, Ready, Refused
+from workers.engine.process import EngineProcess
+from workers.engine.units import UnitDone
 
+from ..seat import Seat
 from .voice import Manner, Voice
 
 OPENING_S = 30.0
-FLOAT_BYTES = 4
-
-_log = logging.getLogger(__name__)
 
 
 class SteppingSession:
@@ -47,25 +43,15 @@ class SteppingSession:
         self._engine = engine
         self._facts = facts
         self._emit = emit
-        self._name = f"{request.session_id}:{request.incarnation}"
+        self._seat = Seat(engine, facts, f"{request.session_id}:{request.incarnation}", self)
         self._opening = opening_of(request)
         self._voice = Voice(manner, epoch=request.epoch, open_turn=request.open_turn)
         self._memory = bytearray(request.memory)
-        self._life = 0
-        self._missed_bytes = 0
-        self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.is_open = True
-        self.is_stepping = False
 
     async def open(self) -> None:
         """Take a slot and wait until it is prepared. Raises: ModelRefused, EngineLost."""
         self._begin()
-        try:
-            async with asyncio.timeout(OPENING_S):
-                await self._ready
-        except TimeoutError:
-            self.close()
-            raise EngineLost(f"the slot was not prepared within {OPENING_S:g} s") from None
+        await self._seat.prepared(OPENING_S)
 
     async def perform(self, request: Request) -> None:
         """Carry out one request; never raises for what a caller said."""
@@ -77,17 +63,21 @@ class SteppingSession:
                 self._start_over()
             case ResetInput():
                 self._voice.adopt(request.epoch)
-                if self._has_engine:
-                    self._engine.clear(self._engine_name)
+                if self._seat.is_live:
+                    self._engine.clear(self._seat.name)
             case EndTurn() | Generate():
                 self._voice.adopt(request.epoch)
             case CloseModel():
                 self.close()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether its caller is still there."""
+        return self._seat.is_open
+
     def close(self) -> None:
         """Give the slot back; nothing is signalled any more. Idempotent."""
-        self.is_open = self.is_stepping = False
-        self._engine.close(self._engine_name)
+        self._seat.leave()
 
     def begin_again(self) -> None:
         """Go on in an engine that was started anew."""
@@ -96,82 +86,39 @@ class SteppingSession:
 
     # -- the engine's session --------------------------------------------------------------------------------------
 
-    @property
-    def _engine_name(self) -> str:
-        # Each life has a name of its own, so that nothing of an older one is taken for the newer one's.
-        return f"{self._name}:{self._life}"
-
-    @property
-    def _has_engine(self) -> bool:
-        return self.is_stepping and self._engine.is_alive
-
     def _begin(self) -> None:
-        self._life += 1
-        life = self._life
-
-        def hear(event: EngineEvent) -> None:
-            if self.is_open and life == self._life:
-                self._hear(event)
-
-        self._engine.open(self._engine_name, self._opening, hear, bytes(self._memory))
-        self.is_stepping = True
-        self._report_missed()
+        self._seat.begin(self._opening, bytes(self._memory))
 
     def _start_over(self) -> None:
         self._memory.clear()
         self._emit(ModelRemembered(epoch=self._voice.epoch, data=b"", anew=True))
-        if self._has_engine:
-            self._engine.close(self._engine_name)
+        if self._seat.is_live:
+            self._engine.close(self._seat.name)
             self._begin()
 
     def _feed(self, pcm: bytes) -> None:
-        if self._has_engine:
-            self._engine.feed(self._engine_name, pcm)
+        if self._seat.is_live:
+            self._engine.feed(self._seat.name, pcm)
         else:
-            self._missed_bytes += len(pcm)
+            self._seat.missed(pcm)
 
-    def _report_missed(self) -> None:
-        missed_ms = self._missed_bytes // FLOAT_BYTES * 1000 // self._facts.input_rate_hz
-        self._missed_bytes = 0
-        if missed_ms:
-            self._emit(ModelDroppedInput(epoch=self._voice.epoch, duration_ms=missed_ms))
+    # -- what the engine says --------------------------------------------------------------------------------------
 
-    def _hear(self, event: EngineEvent) -> None:
-        match event:
-            case Stepped():
-                self._take(event)
-            case Ready():
-                self._settle(None)
-            case Dropped(frames=frames):
-                duration_ms = frames * self._facts.frame_ms
-                self._emit(ModelDroppedInput(epoch=self._voice.epoch, duration_ms=duration_ms))
-            case Refused(code=code, message=message, param=param):
-                self.is_stepping = False
-                if not self._settle(ModelRefused(code, message, param)):
-                    self._emit(ModelFailed(epoch=self._voice.epoch, code=code, message=message, fatal=True))
-            case Failed(message=message):
-                self.is_stepping = False
-                if self._engine.is_alive and not self._settle(EngineLost(message)):
-                    # The engine goes on without this session: it is the session that is sick.
-                    failed = ModelFailed(
-                        epoch=self._voice.epoch,
-                        code="runtime_data_plane_stream_failed",
-                        message="The model failed.",
-                        fatal=True,
-                    )
-                    self._emit(failed)
-                elif not self._engine.is_alive:
-                    self._settle(EngineLost(message))
+    def done(self, result: Stepped | UnitDone) -> None:
+        """See ``Sitter``."""
+        if isinstance(result, Stepped):
+            self._take(result)
 
-    def _settle(self, error: Exception | None) -> bool:
-        """Let ``open`` go on; false if it did already."""
-        if self._ready.done():
-            return False
-        if error is None:
-            self._ready.set_result(None)
-        else:
-            self._ready.set_exception(error)
-        return True
+    def dropped(self, duration_ms: int) -> None:
+        """See ``Sitter``."""
+        self._emit(ModelDroppedInput(epoch=self._voice.epoch, duration_ms=duration_ms))
+
+    def failed(self, code: str, message: str) -> None:
+        """See ``Sitter``."""
+        self._emit(ModelFailed(epoch=self._voice.epoch, code=code, message=message, fatal=True))
+
+    def lost(self) -> None:
+        """See ``Sitter``. The answer waits for the next engine."""
 
     def _take(self, stepped: Stepped) -> None:
         if stepped.memory:

@@ -199,7 +199,7 @@ async def test_a_lost_engine_ends_the_answer_and_the_next_turn_goes_on(model: Mi
     (session,) = model._keeper._sessions
     session._real_time = False
     async with asyncio.timeout(20):
-        while session._life < 2:
+        while session._seat.life < 2:
             await caller.ear.quiet()
     told = len(caller.ear.signals)
     await caller.say(tone(1500))
