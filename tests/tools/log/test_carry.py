@@ -9,10 +9,9 @@ import pytest
 
 from duplex_es.tools.errors import ToolError
 from duplex_es.tools.log import carry
+from tests.support.call_files import RECORDING
 
 pytestmark = pytest.mark.unit
-
-RECORDING = Path(__file__).resolve().parents[3] / "docs" / "guides" / "call.dxlog"
 
 
 def arguments(path: Path, **more: object) -> argparse.Namespace:

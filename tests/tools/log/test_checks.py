@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import msgpack
@@ -14,11 +13,11 @@ from duplex_es.log.memory import MemoryLog
 from duplex_es.tools.log.checks import RULES, Violated, check_session
 from duplex_es.tools.log.dxlog import FileSource
 from duplex_es.tools.log.source import LiveSource
+from tests.support.call_files import RECORDING
 from tests.support.recorded_call import record_call
 
 pytestmark = pytest.mark.unit
 
-RECORDING = Path(__file__).resolve().parents[3] / "docs" / "guides" / "call.dxlog"
 Streams = dict[str, Any]
 
 

@@ -10,11 +10,10 @@ import pytest
 from duplex_es.tools.errors import ToolError
 from duplex_es.tools.log import verify
 from duplex_es.tools.log.dxlog import FileSource
+from tests.support.call_files import RECORDING
 from tests.support.recorded_call import write_call
 
 pytestmark = pytest.mark.unit
-
-RECORDING = Path(__file__).resolve().parents[3] / "docs" / "guides" / "call.dxlog"
 
 
 def arguments(path: Path, **more: object) -> argparse.Namespace:

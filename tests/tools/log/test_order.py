@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -11,10 +10,9 @@ from duplex_es.protocol import Frame, wire_name
 from duplex_es.protocol.records import unpack_output
 from duplex_es.tools.log.dxlog import FileSource
 from duplex_es.tools.log.order import OrderBroken, OrderChecker
+from tests.support.call_files import RECORDING
 
 pytestmark = pytest.mark.unit
-
-RECORDING = Path(__file__).resolve().parents[3] / "docs" / "guides" / "call.dxlog"
 
 
 def frames() -> list[Frame]:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from duplex_es.tools.errors import ToolError
 from duplex_es.tools.log.dxlog import FileSource
 from duplex_es.tools.log.states import plain, state_at, state_lines
+from tests.support.call_files import RECORDING
 
 pytestmark = pytest.mark.unit
-
-RECORDING = Path(__file__).resolve().parents[3] / "docs" / "guides" / "call.dxlog"
 
 
 async def test_the_state_after_a_frame_is_what_was_known_then() -> None:

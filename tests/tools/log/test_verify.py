@@ -10,10 +10,9 @@ import pytest
 from duplex_es.log.api import Entry
 from duplex_es.tools.log import carry, verify
 from duplex_es.tools.log.dxlog import Damaged, FileSource, Writer
+from tests.support.call_files import RECORDING
 
 pytestmark = pytest.mark.unit
-
-RECORDING = Path(__file__).resolve().parents[3] / "docs" / "guides" / "call.dxlog"
 
 
 def arguments(path: Path, **more: object) -> argparse.Namespace:

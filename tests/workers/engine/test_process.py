@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 import numpy as np
 import pytest
 
+from tests.support import ears
 from tests.support.toy_engine import CRASHING, DEADLY, SICK, frame
 from workers.engine.contract import Stepped
 from workers.engine.process import EngineEvent, EngineLost, EngineProcess, Failed, Ready, Refused, Timing
@@ -18,23 +18,11 @@ TOY = "tests.support.toy_engine:ToyEngine"
 PATIENCE_S = 20.0
 
 
-class Ear:
+class Ear(ears.Ear[EngineEvent]):
     """Collects what one session hears."""
 
     def __init__(self) -> None:
-        self.heard: list[EngineEvent] = []
-        self._news = asyncio.Event()
-
-    def __call__(self, event: EngineEvent) -> None:
-        self.heard.append(event)
-        self._news.set()
-
-    async def until(self, holds: Callable[[list[EngineEvent]], bool]) -> list[EngineEvent]:
-        async with asyncio.timeout(PATIENCE_S):
-            while not holds(self.heard):
-                self._news.clear()
-                await self._news.wait()
-        return self.heard
+        super().__init__(PATIENCE_S)
 
     async def stepped(self, count: int) -> list[Stepped]:
         await self.until(lambda heard: sum(isinstance(event, Stepped) for event in heard) >= count)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator
 
 import msgspec
 import numpy as np
@@ -24,6 +24,7 @@ from duplex_es.model import (
     Signal,
 )
 from duplex_es.protocol.objects import Capabilities
+from tests.support import ears
 from tests.support.toy_engine import CRASHING, SICK, frame
 from workers.engine.process import EngineLost
 from workers.models.stepping.model import EnginePlan, SteppingModel
@@ -36,22 +37,11 @@ INFO = ModelInfo(name="toy", capabilities=Capabilities(), output_rate_hz=16_000,
 TOY = EnginePlan("tests.support.toy_engine:ToyEngine", {"slots": "2"})
 
 
-class Ear:
+class Ear(ears.Ear[Signal]):
     """Collects one session's signals."""
 
     def __init__(self) -> None:
-        self.heard: list[Signal] = []
-        self._news = asyncio.Event()
-
-    def __call__(self, signal: Signal) -> None:
-        self.heard.append(signal)
-        self._news.set()
-
-    async def until(self, holds: Callable[[Sequence[Signal]], bool]) -> None:
-        async with asyncio.timeout(PATIENCE_S):
-            while not holds(self.heard):
-                self._news.clear()
-                await self._news.wait()
+        super().__init__(PATIENCE_S)
 
     async def sounds(self, count: int) -> list[int]:
         """The first sample of each of the first ``count`` pieces of sound."""

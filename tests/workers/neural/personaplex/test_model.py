@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator
 
 import msgspec
 import numpy as np
@@ -22,6 +22,7 @@ from duplex_es.model import (
     OpenModel,
     Signal,
 )
+from tests.support import ears
 from workers.models.personaplex import PLUGIN
 from workers.models.stepping.model import SteppingModel
 from workers.neural.personaplex.memory import unpack_frames
@@ -33,22 +34,11 @@ PATIENCE_S = 120.0
 SOUND = np.random.default_rng(3).normal(0, 0.1, (40, 1920)).astype(np.float32)
 
 
-class Ear:
+class Ear(ears.Ear[Signal]):
     """Collects one session's signals."""
 
     def __init__(self) -> None:
-        self.heard: list[Signal] = []
-        self._news = asyncio.Event()
-
-    def __call__(self, signal: Signal) -> None:
-        self.heard.append(signal)
-        self._news.set()
-
-    async def until(self, holds: Callable[[Sequence[Signal]], bool]) -> None:
-        async with asyncio.timeout(PATIENCE_S):
-            while not holds(self.heard):
-                self._news.clear()
-                await self._news.wait()
+        super().__init__(PATIENCE_S)
 
     async def pieces(self, count: int) -> list[ModelProducedAudio]:
         def found() -> list[ModelProducedAudio]:
