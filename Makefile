@@ -18,8 +18,10 @@ TOTAL ?= 500
 SEED ?= 1
 ROW ?=
 CLIENTS ?= .clients
+BROWSER ?= .browser
 NEURAL ?= .neural
 SCHEDULES ?= 20000
+TOOLS ?= .tools
 
 .PHONY: help
 help: ## list the targets
@@ -73,6 +75,11 @@ clients: $(STAMP) ## unmodified stock clients, from their registries, against a 
 	$(BIN)/python tests/clients/install.py $(CLIENTS)
 	DUPLEX_ES_CLIENTS=$(CLIENTS) $(PYTEST) tests/clients
 
+.PHONY: browser
+browser: $(STAMP) ## the web pages in a real browser, pictures in out/browser (needs Debian's chromium, and node)
+	npm install --silent --no-save --prefix $(BROWSER) axe-core@4.14.1
+	DUPLEX_ES_AXE=$(BROWSER)/node_modules/axe-core/axe.min.js $(PYTEST) -m browser tests/browser
+
 .PHONY: speech
 speech: $(STAMP) ## sentences recorded by a person, through live sessions (needs the recordings, see .ci/run)
 	$(PYTEST) $(SPEECH_TEST) -s
@@ -103,6 +110,17 @@ neural: $(STAMP) ## the torch engines on tiny random weights, in an environment 
 	test -x $(NEURAL)/bin/python || $(PYTHON) -m venv $(NEURAL)
 	$(NEURAL)/bin/python -m pip --disable-pip-version-check install --quiet -r deploy/requirements/neural-test.txt
 	$(NEURAL)/bin/python -m pytest --confcutdir tests/workers/neural tests/workers/neural
+
+.PHONY: helm
+helm: $(STAMP) ## the chart: linted, rendered for every Kubernetes, checked, and lived through with helm 3 and 4 (needs npm)
+	ci/helm_tools.sh $(TOOLS)
+	$(BIN)/python ci/helm_chart.py --check
+	$(TOOLS)/bin/yamllint --strict --config-file helm/.yamllint.yaml helm/duplex-es/Chart.yaml helm/duplex-es/values.yaml helm/duplex-es/ci
+	DUPLEX_ES_TOOLS=$(TOOLS) $(PYTEST) -m helm -n $(JOBS) --dist loadfile
+
+.PHONY: helm-docs
+helm-docs: $(STAMP) ## write the chart's schema and README anew from its values.yaml
+	$(BIN)/python ci/helm_chart.py
 
 .PHONY: soak
 soak: $(STAMP) ## 50,000 whole sessions of random commands, signals and faults, and other long property tests

@@ -15,15 +15,19 @@ from duplex_es.protocol import ProtocolError, ResumeSession
 from duplex_es.protocol.dialects import DUPLEX, GA
 
 from . import endings
+from .calls import Calls
 from .dialects import Voice, asked_dialect
 from .endings import Ending
 from .handshake import Handshake
 from .health import Health
 from .opening import open_session
+from .operators import Operators
+from .pages import Pages, listed
 from .peer import Peer
 from .query import read_query
 from .resuming import resume_session
 from .service import Service
+from .watching import SocketWatch
 
 _log = logging.getLogger(__name__)
 
@@ -38,6 +42,13 @@ class Sockets:
         """Serve one socket from its upgrade to its close, in the dialect that its request asks for."""
         if (peer := await self._accepted(websocket)) is None:
             return
+        self._service.sockets += 1
+        try:
+            await self._serve(peer, websocket)
+        finally:
+            self._service.sockets -= 1
+
+    async def _serve(self, peer: Peer, websocket: WebSocket) -> None:
         try:
             ending = await self._converse(peer, websocket)
         except Exception:
@@ -58,7 +69,8 @@ class Sockets:
             refusal = {"error": {"type": "server_error", "message": "The gateway is stopping; connect to another."}}
             await websocket.send_denial_response(JSONResponse(refusal, 503, {"Retry-After": "1"}))
             return None
-        peer = Peer(websocket)
+        watch = SocketWatch(self._service.outlets, websocket.headers.get("traceparent"))
+        peer = Peer(websocket, watch)
         await peer.accept()
         return peer
 
@@ -91,7 +103,11 @@ def create_app(service: Service) -> Starlette:
         async with service.running():
             yield
 
-    health, sockets = Health(service), Sockets(service)
+    health, sockets, settings = Health(service), Sockets(service), service.settings
+    calls = Calls(service, Operators(settings.operator_secret()))
+    pages = None
+    if settings.pages == "on":
+        pages = Pages(gateways=listed(settings.page_gateways), default_model=settings.default_model)
     return Starlette(
         routes=[
             Route("/healthz", health.alive),
@@ -99,7 +115,18 @@ def create_app(service: Service) -> Starlette:
             Route("/v1/models", health.models),
             WebSocketRoute("/v1/realtime", sockets.serve),
             WebSocketRoute("/v1/duplex", sockets.serve),
+            *calls.routes(),
+            *(pages.routes if pages else []),
+            *(_call_pages(pages) if pages else []),
             WebSocketRoute("/{path:path}", sockets.refuse),
         ],
         lifespan=lifespan,
     )
+
+
+def _call_pages(pages: Pages) -> list[Route]:
+    """The pages of recorded calls; what they show they ask ``Calls`` for."""
+    return [
+        Route("/sessions", pages.document("timeline/index.html")),
+        Route("/sessions/{session}", pages.document("timeline/session.html")),
+    ]

@@ -8,10 +8,13 @@ from collections.abc import Sequence
 from typing import cast
 
 from duplex_es.log.errors import ConfigurationError
+from duplex_es.log.observing import UNOBSERVED
 from duplex_es.log.opening import open_log
 from duplex_es.log.settings import Durability, LogSettings
+from duplex_es.observability import lines
+from duplex_es.observability.log_figures import LogFigures
+from duplex_es.observability.outlets import OutletMissing, collector, open_outlets
 
-from . import logs
 from .server import GatewayServer
 from .service import Service
 from .settings import PROGRAM, read_settings
@@ -23,16 +26,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Exits with 2 for settings that cannot be, with 3 when the port is taken.
     """
     settings = read_settings(sys.argv[1:] if arguments is None else arguments, os.environ)
-    logs.configure(settings.log_format, settings.log_level)
+    lines.configure(settings.log_format, settings.log_level, gateway=settings.gateway)
+    try:
+        outlets = open_outlets(
+            "gateway",
+            settings.gateway,
+            measured=bool(settings.metrics_port),
+            otlp_endpoint=collector(settings.otlp_endpoint, os.environ),
+        )
+    except OutletMissing as error:
+        print(f"{PROGRAM}: {error}", file=sys.stderr)
+        return 2
     try:
         log = open_log(
             settings.redis_url,
-            LogSettings(durability=cast(Durability, settings.durability), replicas=settings.replicas),
+            LogSettings(
+                durability=cast(Durability, settings.durability),
+                replicas=settings.replicas,
+                observer=LogFigures(outlets.metrics) if settings.metrics_port else UNOBSERVED,
+            ),
         )
     except (ValueError, ConfigurationError) as error:
         print(f"{PROGRAM}: --redis-url: {error}", file=sys.stderr)
         return 2
-    GatewayServer(Service(settings, log)).run()
+    GatewayServer(Service(settings, log, outlets)).run()
     return 0
 
 

@@ -55,6 +55,7 @@ class Connection:
         attachment: Attachment,
         follower: Follower,
         *,
+        model: str,
         token: str,
         after: EntryId = START,
         head_seq: int = 0,
@@ -64,6 +65,7 @@ class Connection:
         self._service = service
         self._peer = peer
         self._attachment = attachment
+        self.model = model
         self._token = token
         self._head_seq = head_seq
         self._arrived = arrived
@@ -73,7 +75,7 @@ class Connection:
         self._farewells: set[asyncio.Task[bool]] = set()
         self._writer = InputWriter(service.log, attachment)
         keep = self._keep if service.settings.durability == STRICT else None
-        self._downlink = Downlink(peer, follower, attachment, after, keep)
+        self._downlink = Downlink(peer, follower, attachment, after, keep, peer.watch)
         self._acknowledger = Acknowledger(service.log, attachment, self._known_seq)
         self._uplink = Uplink(
             peer,
@@ -97,12 +99,14 @@ class Connection:
         await self._serve(self._speak_again(session))
 
     async def _serve(self, speaking: Coroutine[Any, Any, Ending], inputs: Sequence[Said] = ()) -> None:
-        where = f"session={self._attachment.ref.session_id} generation={self._attachment.generation}"
+        named = self._attachment.ref.session_id, self._attachment.generation
+        self._peer.watch.holds(self._attachment, self.model, self._peer.dialect, self._sent_seq)
         self._service.leases.hold(self._attachment, self._decide)
         self._service.connections.add(self)
         try:
             ending = await self._first_ending(speaking, inputs)
-            _log.info("%s socket ends: code=%d %s", where, ending.code, ending.reason or ending.cause or "closed")
+            cause = ending.reason or ending.cause or "closed"
+            _log.info("session=%s generation=%d socket ends: code=%d cause=%s", *named, ending.code, cause)
             await endings.conclude(self._peer, ending)
             await self._leave(ending)
         finally:
@@ -159,6 +163,7 @@ class Connection:
             if not await self._peer.tell(welcome):
                 raise SocketLost
             self._welcomed = True
+            self._peer.watch.welcomed()
             return await self._downlink.run(self._head_seq, self._arrived)
         except SocketLost:
             # How the socket ended is the uplink's to tell, after what it has read before.
@@ -196,6 +201,16 @@ class Connection:
     def at_turn_end(self) -> bool:
         """Whether closing this socket now would cut nothing off: it is open, and no answer is under way."""
         return self._welcomed and not self._downlink.answering
+
+    @property
+    def blocked_s(self) -> float:
+        """For how long the client has taken nothing of what there is for it."""
+        return self._peer.blocked_for_s()
+
+    @property
+    def buffered_bytes(self) -> tuple[int, int]:
+        """What was read and is not yet in the log, and what was handed to the client's socket and is not yet taken."""
+        return self._uplink.held_bytes, self._peer.waiting_bytes
 
     def drop_if_stalled(self) -> None:
         """End this connection if its client takes nothing any more; the log keeps what it has not heard."""

@@ -36,6 +36,7 @@ from . import edge, endings
 from .durability import is_irreversible
 from .endings import Ending
 from .peer import Peer
+from .watching import SocketWatch
 
 _UNSEQUENCED = (SessionCreated, SessionResumed, SessionReplaced, SessionExpired, SessionResyncRequired)
 
@@ -59,12 +60,14 @@ class Downlink:
         attachment: Attachment,
         after: EntryId,
         keep: Callable[[], Awaitable[None]] | None = None,
+        watch: SocketWatch | None = None,
     ) -> None:
         self.last_seq = after.number
         self._peer = peer
         self._follower = follower
         self._attachment = attachment
         self._keep = keep
+        self._watch = watch or SocketWatch()
         self._early: list[Entry] = []
         self._fatal: ErrorCode | None = None
         self._overflowed = False
@@ -151,6 +154,7 @@ class Downlink:
             return None
         if not await self._tell(record.frame):
             raise SocketLost
+        self._watch.passed_on(record.at_ms, missed=self.last_seq <= self._head_seq)
         self._look_whether_arrived()
         return self._conclusion(record.frame)
 
@@ -158,6 +162,7 @@ class Downlink:
         if self._arrived is not None and self.last_seq >= self._head_seq:
             self._arrived()
             self._arrived = None
+            self._watch.caught_up()
 
     async def _tell(self, frame: Frame) -> bool:
         if isinstance(frame, _UNSEQUENCED):

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 from duplex_es.log.api import Attachment
 from duplex_es.log.errors import Fenced, LogError, LogUnavailable, PositionGone, SessionUnknown, TailLost
-from duplex_es.protocol import Error, ErrorCode, ProtocolError
+from duplex_es.protocol import Error, ErrorCode, ProtocolError, SessionResyncRequired
 from duplex_es.protocol.dialects import STOCK
 
 from . import edge
 from .dialects import Told
 from .peer import Gone, Peer
+from .watching import error_code
 
 NORMAL, LEAVING, UNREADABLE, BROKEN, RESTART, LATER = 1000, 1001, 1003, 1011, 1012, 1013
 
@@ -40,6 +41,8 @@ async def conclude(peer: Peer, ending: Ending) -> None:
     if peer.dialect in STOCK:
         code = code if ending.stock_code is None else ending.stock_code
         last = last if ending.stock_last is None else ending.stock_last
+    error = error_code(last) or (last.reason if isinstance(last, SessionResyncRequired) else None)
+    peer.watch.ended(code, ending.cause or ending.reason or error or "session_closed", error)
     await peer.close(code, ending.reason, last)
 
 

@@ -31,6 +31,11 @@ class Gate:
         self._patience_s = patience_s
         self._queue: deque[asyncio.Future[None]] = deque()
 
+    @property
+    def waiting(self) -> int:
+        """How many wait for their turn."""
+        return len(self._queue)
+
     def ticket(self) -> Ticket:
         """One passage; nothing is taken yet."""
         return Ticket(self)

@@ -19,15 +19,13 @@ class Health:
 
     async def alive(self, request: Request) -> JSONResponse:
         """200 while the process answers at all; says nothing about the log."""
-        settings, service = self._service.settings, self._service
-        return JSONResponse({"status": "ok", "gateway": settings.gateway, "sockets": len(service.connections)})
+        return JSONResponse(self._service.liveness())
 
     async def ready(self, request: Request) -> JSONResponse:
-        """200 when sockets may be sent here, else 503 with the reason."""
-        reason = await self._service.why_not_ready()
-        if reason is None:
-            return JSONResponse({"ready": True})
-        return JSONResponse({"ready": False, "reason": reason}, status_code=503)
+        """200 when sockets may be sent here, else 503; every check with its reason, and since when."""
+        await self._service.why_not_ready()
+        readiness = self._service.readiness
+        return JSONResponse(readiness.report(), 200 if readiness.ready else 503)
 
     async def models(self, request: Request) -> JSONResponse:
         """The models of the workers that live, as OpenAI lists models; 503 when the log does not say."""

@@ -18,6 +18,7 @@ from .peer import Peer
 from .query import Query
 from .service import Service
 from .tokens import mint_token, token_digest
+from .watching import OPEN
 from .writer import record_of
 
 _log = logging.getLogger(__name__)
@@ -26,9 +27,11 @@ _log = logging.getLogger(__name__)
 async def open_session(service: Service, peer: Peer, query: Query, wish: OpenWish) -> Ending | None:
     """Open the session of ``wish`` and serve it to its end; an ``Ending`` is still to be told when it was refused."""
     ticket = service.gate.ticket()
+    peer.watch.wishes(OPEN)
     try:
         if (gone := await peer.while_here(ticket.admitted())) is not None:
             return endings.lost(gone)
+        peer.watch.admitted()
         return await _open(service, peer, query, wish, ticket)
     except ProtocolError as crowded:
         return endings.crowded(crowded.with_event_id(wish.event_id), bound=True)
@@ -63,16 +66,26 @@ async def _create(
     ref = await log.next_incarnation(session_id)
     async with log.follow_output(ref) as follower:
         token = mint_token()
+        attached = SocketAttached.traced(
+            generation=1, gateway=settings.gateway, dialect=peer.dialect, traceparent=peer.watch.traceparent
+        )
         attachment = await log.create(
             ref,
             model=model,
             token_digest=token_digest(token),
             gateway=settings.gateway,
-            record=record_of(SocketAttached(generation=1, gateway=settings.gateway, dialect=peer.dialect)).body,
+            record=record_of(attached).body,
         )
         _log.info("session=%s incarnation=%d model=%s opening", session_id, ref.incarnation, model)
         connection = Connection(
-            service, peer, attachment, follower, token=token, arrived=ticket.release, durable=query.durable
+            service,
+            peer,
+            attachment,
+            follower,
+            model=model,
+            token=token,
+            arrived=ticket.release,
+            durable=query.durable,
         )
         await connection.open(first_inputs(wish, model, peer.dialect))
 

@@ -15,6 +15,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from duplex_es.protocol.dialects import agreed_subprotocol
 
 from .dialects import Told, Voice
+from .watching import SocketWatch
 
 FAREWELL_S = 5.0
 """How long the last frame and the close may take to leave for a peer that does not read."""
@@ -38,14 +39,16 @@ class Peer:
     """One accepted socket. One task receives; any task may send, a frame is never cut by another.
 
     ``said`` counts the text and binary frames received; ``voice`` is how the client is spoken to.
+    ``watch`` looks on. ``waiting_bytes`` is what was handed over and not yet taken.
     """
 
-    def __init__(self, websocket: WebSocket) -> None:
+    def __init__(self, websocket: WebSocket, watch: SocketWatch | None = None) -> None:
         self._websocket = websocket
+        self.watch = watch or SocketWatch()
         self._gone: Gone | None = None
         self._kept: str | bytes | None = None
         self._blocked_s: float | None = None
-        self.said = 0
+        self.said = self.waiting_bytes = 0
         self.voice = Voice()
 
     @property
@@ -74,7 +77,9 @@ class Peer:
             return self._gone
         self.said += 1
         text = message.get("text")
-        return text if text is not None else message["bytes"]
+        heard = text if text is not None else message["bytes"]
+        self.watch.received(len(heard))
+        return heard
 
     async def while_here(self, work: Coroutine[Any, Any, None]) -> Gone | None:
         """Do ``work``, but give it up when the peer goes meanwhile: then ``Gone``. The next ``receive`` misses nothing.
@@ -104,17 +109,19 @@ class Peer:
         """Send one text frame; returns whether it left. Waits while the peer is slow to read."""
         if self._blocked_s is not None:
             return await self._pass_on({"type": "websocket.send", "text": text})
-        self._blocked_s = asyncio.get_running_loop().time()
+        self._blocked_s, self.waiting_bytes = asyncio.get_running_loop().time(), len(text)
         try:
             return await self._pass_on({"type": "websocket.send", "text": text})
         finally:
-            self._blocked_s = None
+            self._blocked_s, self.waiting_bytes = None, 0
 
     async def tell(self, told: Told, *, event_id: str | None = None, seq: int | None = None) -> bool:
         """Say ``told`` in the client's dialect: several text frames, one or none. Returns whether all left."""
+        self.watch.told(told)
         for text in self.voice.texts(told, event_id=event_id, seq=seq):
             if not await self.send(text):
                 return False
+            self.watch.sent(len(text))
         return True
 
     async def close(self, code: int = 1000, reason: str = "", last: Told | None = None) -> None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any
 
 from duplex_es.log.api import Attachment, EntryId, Head
 from duplex_es.log.errors import (
@@ -20,6 +22,7 @@ from duplex_es.log.errors import (
     SessionUnknown,
     TokenRefused,
 )
+from duplex_es.observability.origin import trace_of
 from duplex_es.protocol import (
     Plain,
     ProtocolError,
@@ -42,10 +45,17 @@ from .peer import Gone, Peer
 from .query import Query
 from .service import Service
 from .tokens import mint_token, token_digest
+from .watching import RESUME
 from .writer import record_of
 
 CATCH_UP_S = 2.0
 """How long a catch-up keeps others waiting at most; a client that reads slowly is its own problem."""
+
+HEALED_WITHIN_S = 1.0
+"""How long a position that the store does not know is asked for again: it may have lost its last moments, and whoever
+wrote them writes them again on seeing that."""
+
+ASKED_EVERY_S = 0.1
 
 _log = logging.getLogger(__name__)
 
@@ -54,9 +64,11 @@ async def resume_session(service: Service, peer: Peer, query: Query, command: Re
     """Take the session up and serve it. An ``Ending`` is still to be told; a refusal has changed nothing."""
     ticket = service.gate.ticket()
     timer: asyncio.TimerHandle | None = None
+    peer.watch.wishes(RESUME)
     try:
         if (gone := await peer.while_here(ticket.admitted())) is not None:
             return endings.lost(gone)
+        peer.watch.admitted()
         timer = asyncio.get_running_loop().call_later(CATCH_UP_S, ticket.release)
         return await _resume(service, peer, query, command, ticket.release)
     except ProtocolError as crowded:
@@ -72,6 +84,8 @@ async def _resume(
 ) -> Ending | None:
     try:
         head, session = await _resumable(service, command)
+        known = await trace_of(service.log, head.ref, head.generation) if peer.watch.needs_origin else None
+        peer.watch.joins(known)
         if head.state == "closed":
             return await _replay_closed(service, peer, command, head, session)
         await _attach(service, peer, query, command, head, session, arrived)
@@ -126,8 +140,14 @@ async def _attach(
     log, gateway = service.log, service.settings.gateway
     async with log.follow_output(head.ref) as follower:
         token = mint_token()
-        attached = SocketAttached(generation=head.generation + 1, gateway=gateway, dialect=peer.dialect)
-        attachment, head = await log.attach(
+        attached = SocketAttached.traced(
+            generation=head.generation + 1,
+            gateway=gateway,
+            dialect=peer.dialect,
+            traceparent=peer.watch.traceparent,
+        )
+        attach = partial(
+            log.attach,
             head.ref,
             presented_digest=token_digest(command.resume_token),
             next_digest=token_digest(token),
@@ -135,6 +155,7 @@ async def _attach(
             record=record_of(attached).body,
             after_seq=command.after_seq,
         )
+        attachment, head = await _once_healed(attach)
         _log.info(
             "session=%s generation=%d resumes after %d of %d",
             *(command.session_id, attachment.generation, command.after_seq, head.output.number),
@@ -144,6 +165,7 @@ async def _attach(
             peer,
             attachment,
             follower,
+            model=head.model,
             token=token,
             after=EntryId(head.output.generation, command.after_seq),
             head_seq=head.output.number,
@@ -151,6 +173,18 @@ async def _attach(
             durable=query.durable,
         )
         await connection.resume(session)
+
+
+async def _once_healed(attach: Callable[[], Coroutine[Any, Any, tuple[Attachment, Head]]]) -> tuple[Attachment, Head]:
+    """What ``attach`` returns, once the position it asks for is there. Raises: whatever it raises."""
+    until_s = asyncio.get_running_loop().time() + HEALED_WITHIN_S
+    while True:
+        try:
+            return await attach()
+        except PositionAhead:
+            if asyncio.get_running_loop().time() >= until_s:
+                raise
+            await asyncio.sleep(ASKED_EVERY_S)
 
 
 # -- sessions that are over ----------------------------------------------------------------------------------------
@@ -183,14 +217,16 @@ async def _replay_closed(
     _log.info("session=%s is over; replayed after %d of %d", command.session_id, command.after_seq, head.output.number)
     seat = Attachment(head.ref, head.generation, service.settings.gateway)
     async with log.follow_output(head.ref) as follower:
-        downlink = Downlink(peer, follower, seat, EntryId(head.output.generation, command.after_seq))
+        after = EntryId(head.output.generation, command.after_seq)
+        downlink = Downlink(peer, follower, seat, after, watch=peer.watch)
+        peer.watch.replays()
         if peer.dialect in STOCK:
             welcome = await peer.tell(edge.created(session, seat, command.resume_token))
         else:
             heard = await last_heard(log, Attachment(head.ref, head.generation + 1, seat.gateway))
             welcome = await peer.tell(edge.resumed(seat, command.resume_token, heard))
         try:
-            return await downlink.run() if welcome else endings.lost(Gone(1006))
+            return await downlink.run(head.output.number) if welcome else endings.lost(Gone(1006))
         except SocketLost:
             return endings.lost(Gone(1006))
 

@@ -11,11 +11,19 @@ from typing import Any, get_args
 from duplex_es.log.settings import Durability
 from duplex_es.protocol import MAX_EVENT_BYTES
 
+from .operators import SHORTEST, read_token
+from .pages import listed
+
 PROGRAM = "duplex-es-gateway"
 
 
 def _option(default: object, text: str, *choices: str) -> Any:
     return field(default=default, metadata={"help": text, "choices": choices or None})
+
+
+def _secret(text: str) -> Any:
+    """An option that only the environment may give: a command line is to be read by everybody on the machine."""
+    return field(default="", repr=False, metadata={"help": text, "choices": None, "secret": True})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +54,13 @@ class Settings:
         *get_args(Durability),
     )
     replicas: int = _option(0, "how many replicas of the store must have what counts as kept")
+    pages: str = _option("off", "whether web pages are served: / to talk to it, /sessions for calls", "on", "off")
+    page_gateways: str = _option("", "further ws:// addresses where a page may resume its session, separated by commas")
+    operator_token_file: str = _option("", "a file with the token that opens recorded calls; without one none is")
+    operator_token: str = _secret("that token itself, for where there are no files; at least 16 characters")
+    metrics_host: str = _option("127.0.0.1", "where operators reach /metrics, /healthz, /readyz and /startupz")
+    metrics_port: int = _option(0, "their port, which is never that of clients; 0 turns it, and all measuring, off")
+    otlp_endpoint: str = _option("", "an OpenTelemetry collector's base URL; spans go there over OTLP/HTTP")
     log_format: str = _option("text", "how log lines look", "text", "json")
     log_level: str = _option("info", "the least important lines to write", "debug", "info", "warning", "error")
 
@@ -54,15 +69,34 @@ class Settings:
         """The name this gateway goes by."""
         return self.name or f"{socket.gethostname()}-{self.port}"
 
+    def operator_secret(self) -> str | None:
+        """The operator token, ``None`` without one. Raises: ValueError for one that cannot be read, or is too short."""
+        if self.operator_token_file:
+            return read_token(self.operator_token_file)
+        if self.operator_token and len(self.operator_token) < SHORTEST:
+            raise ValueError(f"{variable('operator_token')} has fewer than {SHORTEST} characters")
+        return self.operator_token or None
+
     def complaint(self) -> str | None:
         """Why these settings cannot work, ``None`` when they can."""
-        if not 0 <= self.port <= 65_535:
-            return f"port must be from 0 to 65535, not {self.port}"
+        for name in ("port", "metrics_port"):
+            if not 0 <= getattr(self, name) <= 65_535:
+                return f"{name} must be from 0 to 65535, not {getattr(self, name)}"
+        if self.port and self.port == self.metrics_port:
+            return f"metrics_port must be another one than port, not {self.metrics_port} too"
         if not 1 <= self.max_event_bytes <= MAX_EVENT_BYTES:
             return f"max_event_bytes must be from 1 to {MAX_EVENT_BYTES}, not {self.max_event_bytes}"
         for name, least in (("admit_at_once", 1), ("admit_waiting", 0), ("replicas", 0)):
             if getattr(self, name) < least:
                 return f"{name} must be at least {least}, not {getattr(self, name)}"
+        try:
+            listed(self.page_gateways)
+        except ValueError as error:
+            return f"page_gateways: {error}"
+        try:
+            self.operator_secret()
+        except ValueError as error:
+            return f"operator_token_file: {error}"
         for option in fields(self):
             value = getattr(self, option.name)
             if option.name.endswith("_s") and not 0 <= value < float("inf"):
@@ -84,6 +118,8 @@ def parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     """The command line, with defaults from ``environment``; texts there are read as the flags are."""
     made = argparse.ArgumentParser(prog=PROGRAM, description="Holds client sockets and carries them to the log.")
     for option in fields(Settings):
+        if "secret" in option.metadata:
+            continue
         made.add_argument(
             flag(option.name),
             type=type(option.default),
@@ -97,7 +133,9 @@ def parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
 def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> Settings:
     """Settings from flags over variables over defaults. Exits with a usage line for what cannot be."""
     command_line = parser(environment)
-    settings = Settings(**vars(command_line.parse_args(arguments)))
+    secret = [option.name for option in fields(Settings) if "secret" in option.metadata]
+    given = {name: environment.get(variable(name), "") for name in secret}
+    settings = Settings(**{**vars(command_line.parse_args(arguments)), **given})
     for option in fields(settings):
         allowed, value = option.metadata["choices"], getattr(settings, option.name)
         if allowed and value not in allowed:
@@ -112,5 +150,6 @@ def settings_table() -> str:
     rows = ["| flag | variable | default | meaning |", "|---|---|---|---|"]
     for option in fields(Settings):
         name, default = option.name, "" if option.default == "" else f"`{option.default}`"
-        rows.append(f"| `{flag(name)}` | `{variable(name)}` | {default} | {option.metadata['help']} |")
+        as_flag = "only the variable" if "secret" in option.metadata else f"`{flag(name)}`"
+        rows.append(f"| {as_flag} | `{variable(name)}` | {default} | {option.metadata['help']} |")
     return "\n".join(rows) + "\n"

@@ -35,7 +35,10 @@ LAST_WORDS_S = 5.0
 
 
 class Uplink:
-    """One socket's way up. ``first_frame`` is awaited once, when the peer has proved that it hears and speaks."""
+    """One socket's way up. ``first_frame`` is awaited once, when the peer has proved that it hears and speaks.
+
+    ``held_bytes`` of records were read and are not yet handed to the log.
+    """
 
     def __init__(
         self,
@@ -52,7 +55,7 @@ class Uplink:
         self._first_frame: Callable[[], Awaitable[None]] | None = first_frame
         self._max_event_bytes = max_event_bytes
         self._held: list[Record] = []
-        self._held_bytes = 0
+        self.held_bytes = 0
         self._something = asyncio.Event()
         self._room = asyncio.Event()
 
@@ -83,7 +86,7 @@ class Uplink:
             await self._writer.append(batch)
 
     def _take(self) -> list[Record]:
-        batch, self._held, self._held_bytes = self._held, [], 0
+        batch, self._held, self.held_bytes = self._held, [], 0
         self._room.set()
         return batch
 
@@ -99,13 +102,13 @@ class Uplink:
                 return endings.binary_frame()
             if (said := self._heard(heard)) is not None:
                 self._hold(record_of(said))
-            while self._held_bytes > HELD_BYTES:
+            while self.held_bytes > HELD_BYTES:
                 self._room.clear()
                 await self._room.wait()
 
     def _hold(self, record: Record) -> None:
         self._held.append(record)
-        self._held_bytes += len(record.body) + len(record.audio or b"")
+        self.held_bytes += len(record.body) + len(record.audio or b"")
         self._something.set()
 
     def _heard(self, text: str) -> Said | None:

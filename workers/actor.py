@@ -13,7 +13,10 @@ from typing import NamedTuple
 from duplex_es.log.api import START, Claim, Entry, EntryId, Follower, Head, Record, SessionLog
 from duplex_es.log.errors import Fenced, LogError, LogUnavailable, SessionUnknown, TailLost
 from duplex_es.model import Model, ModelRemembered, Signal
-from duplex_es.protocol import AppendAudio, SocketAttached, SocketDetached
+from duplex_es.observability.origin import trace_of
+from duplex_es.observability.outlets import NOWHERE, Outlets
+from duplex_es.observability.tracing import TraceContext
+from duplex_es.protocol import AppendAudio, SocketAttached, SocketDetached, given
 from duplex_es.protocol.records import OpenSession, RecordUnreadable, RefuseCommand, unpack_input
 from duplex_es.session.effects import Effect, RestartModel
 from duplex_es.session.inputs import AudioArrived, Input, ModelLost, OpenAs, TimerFired, WorkerTookOver
@@ -39,6 +42,7 @@ from .recovery import Recovered, WrittenByAnotherBuild, recover
 from .rehearing import unsettled_sound
 from .retention import Limits
 from .upkeep import Upkeep
+from .watching import SessionWatch
 
 BATCH = 64
 """Inputs decided in one go; their records share one append."""
@@ -86,6 +90,7 @@ class Actor:
         max_session_s: float | None = None,
         give_back_after_s: float | None = 0.0,
         clock_ms: Callable[[], int] = unix_ms,
+        outlets: Outlets = NOWHERE,
     ) -> None:
         self.claim = claim
         self.session = Session()
@@ -93,13 +98,14 @@ class Actor:
         self._head = head
         self._model = model
         self._clock_ms = clock_ms
+        self._watch = SessionWatch(claim, outlets)
         self._journal = Journal(head.output.number, START)
         self._inbox: deque[tuple[Input, EntryId | None]] = deque()
         self._awake = asyncio.Event()
         self._stopping = False
         detectors = detectors or Detectors()
         self._intake = Intake(model.info, detectors)
-        self._performer = Performer(log, claim, model, self._hear, detectors)
+        self._performer = Performer(log, claim, model, self._hear, detectors, self._watch)
         self._limits = limits or Limits()
         self._upkeep = Upkeep(log, claim, Recovered(Session(), head.output.number, START))
         self._idle_ttl_s = idle_ttl_s
@@ -123,23 +129,28 @@ class Actor:
         client is told, and the input that did it is not decided on again. Other sessions are not touched.
         """
         session_id, fence = self.claim.ref.session_id, self.claim.fence
+        self._watch.begins(lambda: self._journal.seq)
         try:
             async with self._log.follow_input(self.claim.ref) as follower:
                 await self._serve(follower)
         except (Fenced, SessionUnknown) as error:
+            self._watch.leaves("fenced")
             _log.info("session=%s claim=%d lost: %s", session_id, fence, type(error).__name__)
         except LogUnavailable as error:
+            self._watch.leaves("given_back")
             _log.error("session=%s claim=%d given up, log unavailable: %s", session_id, fence, error)
             await self._release()
         except WrittenByAnotherBuild as error:
             await self._give_back(error)
         except Exception as error:
+            self._watch.leaves("failed")
             _log.exception("session=%s claim=%d seq=%d failed", session_id, fence, self._journal.seq)
             await end_with_error(self._log, self.claim, self._clock_ms(), words=not isinstance(error, TailLost))
         finally:
             for handle in (*self._timers.values(), self._alarm):
                 if handle is not None:
                     handle.cancel()
+            self._watch.ended()
             await self._performer.close_model(goes_on=True)  # Of a session that has ended it is closed already.
 
     async def _give_back(self, error: WrittenByAnotherBuild) -> None:
@@ -150,6 +161,7 @@ class Actor:
             await end_with_error(self._log, self.claim, self._clock_ms(), last_resort=True)
             return
         self.given_back = True
+        self._watch.leaves("given_back")
         _log.error("session=%s claim=%d given back, its log is another build's: %s", session_id, fence, error)
         await asyncio.sleep(wait_s)
         await self._release()
@@ -176,7 +188,11 @@ class Actor:
 
     async def _serve(self, follower: Follower) -> None:
         recovered = await recover(self._log, self.claim, self._head, self._clock_ms(), self._limits)
+        self._watch.takes(is_new=recovered.session.state == "new", handed_over=recovered.handed_over)
+        if recovered.session.state != "new":
+            self._watch.joins(await trace_of(self._log, self.claim.ref, self._head.generation))
         await self._take_over(recovered)
+        self._watch.serves()
         if self._performer.ended:
             return
         follower.start(recovered.consumed)
@@ -266,12 +282,16 @@ class Actor:
 
     def _said(self, entry: Entry) -> Input:
         try:
-            said = unpack_input(entry.body, entry.audio).said
+            record = unpack_input(entry.body, entry.audio)
+            said = record.said
         except RecordUnreadable as error:
             _log.error("session=%s input=%s unreadable: %s", self.claim.ref.session_id, entry.id, error)
             return RefuseCommand(code="internal_error", message=f"Input {entry.id} cannot be read.")
+        self._watch.heard(record.at_ms)
         if isinstance(said, AppendAudio):
             return AudioArrived(command=said)
+        if isinstance(said, SocketAttached):
+            self._watch.joins(TraceContext.read(given(said.traceparent, None)))
         if isinstance(said, SocketAttached | SocketDetached):
             return replace(said, generation=entry.id.generation)  # What stands in it was known before the attach.
         if isinstance(said, OpenSession):
@@ -294,6 +314,7 @@ class Actor:
 
     async def _turn(self) -> None:
         """Decide on all there is, write once, act."""
+        began_s = self._watch.now_s()
         first_seq = self._journal.seq + 1
         records: list[Record] = []
         acts: list[Act] = []
@@ -315,6 +336,7 @@ class Actor:
                 break
         await self._keep_house()
         self._arm_timers()
+        self._watch.turned(began_s)
 
     async def _decide(self, said: Input, entry_id: EntryId | None, acts: list[Act]) -> list[Record]:
         """Decide on one input. What it is taken apart into is one decision in the log: all of it counts, or nothing."""
@@ -330,6 +352,7 @@ class Actor:
         records = self._journal.take_in(decisions, consumed, now_ms) if decisions else []
         facts = [fact for decision in decisions for fact in decision.facts]
         self._upkeep.decided(facts, self.session, self._journal, records)
+        self._watch.decided(facts)
         return records
 
     async def _wait(self, reader: asyncio.Task[None]) -> None:
@@ -364,7 +387,8 @@ class Actor:
         return self.session.is_at_rest and not self._inbox
 
     async def _hand_over(self) -> None:
-        await self._log.checkpoint(self.claim, self._journal.checkpoint())
+        self._watch.leaves("handed_over")
+        await self._log.checkpoint(self.claim, self._journal.checkpoint(hands_over=True))
         await self._performer.close_model(goes_on=True)
         await self._log.release(self.claim)
 

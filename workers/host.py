@@ -12,6 +12,8 @@ import msgspec
 from duplex_es.log.api import Claim, Head, SessionLog, WorkerCard
 from duplex_es.log.errors import LogError, LogUnavailable, SessionUnknown
 from duplex_es.model import Model
+from duplex_es.observability.outlets import NOWHERE, Outlets
+from duplex_es.observability.readiness import Readiness
 from duplex_es.session.lifecycle import DISCONNECT_GRACE_S
 
 from .actor import Actor
@@ -23,6 +25,8 @@ RENEW_EVERY_S = 2.0
 LOOK_EVERY_S = 10.0
 WAIT_S = 1.0
 RETRY_S = 0.5
+SERVING, MODEL, LOG = "serving", "model", "log"
+"""What has to be so for sessions to be taken: not stopping, a model that can be opened, and a log that answers."""
 
 _log = logging.getLogger(__name__)
 
@@ -31,7 +35,7 @@ class Host:
     """Runs the actors of one worker process. ``run`` returns after ``stop``, with every session handed over.
 
     A claim that the log says is lost ends its actor at once; whatever that actor still holds is never written.
-    ``ready`` says whether new sessions are taken; while they are not, ``reason`` says why.
+    ``readiness`` says whether new sessions are taken, and why not; ``log_answers`` is what was seen of the log last.
     """
 
     def __init__(
@@ -47,6 +51,7 @@ class Host:
         disconnect_grace_s: float = DISCONNECT_GRACE_S,
         max_session_s: float | None = None,
         detectors: Detectors | None = None,
+        outlets: Outlets = NOWHERE,
     ) -> None:
         self._log = log
         self._model = model
@@ -58,14 +63,38 @@ class Host:
         self._disconnect_grace_s = disconnect_grace_s
         self._max_session_s = max_session_s
         self._detectors = detectors or Detectors()
+        self._outlets = outlets
         self._strangers = Strangers()
         self._actors: dict[Claim, tuple[Actor, asyncio.Task[None]]] = {}
         self._stopping = asyncio.Event()
         self._freed = asyncio.Event()
         self._changed = asyncio.Event()
         self._looked_at_s = time.monotonic()
-        self.ready = False
-        self.reason = "starting"
+        self.readiness = Readiness(SERVING, MODEL, LOG)
+        self.readiness.passes(SERVING)
+        self.readiness.passes(MODEL)  # Whoever loads it says so while it does.
+        self.log_answers = False
+
+    @property
+    def ready(self) -> bool:
+        """Whether new sessions are taken."""
+        return self.readiness.ready
+
+    @property
+    def reason(self) -> str:
+        """Why they are not; empty when they are."""
+        return self.readiness.reason
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether it was told to stop."""
+        return self._stopping.is_set()
+
+    @property
+    def model_is_up(self) -> bool:
+        """Whether the model's engine runs, if it has one that can die."""
+        engine = getattr(self._model, "engine", None)
+        return engine is None or bool(engine.is_alive)
 
     @property
     def _slots(self) -> int:
@@ -77,11 +106,29 @@ class Host:
         """How many slots are taken."""
         return len(self._actors)
 
+    @property
+    def free(self) -> int:
+        """How many more sessions it would take now."""
+        return 0 if self.is_stopping else max(0, self._slots - self.used)
+
+    @property
+    def attached(self) -> int:
+        """How many of its sessions have a socket."""
+        return sum(actor.session.attached for actor, _ in self._actors.values())
+
+    def look_at_model(self) -> bool:
+        """Note whether the model can be opened; what it said of loading stands until it has loaded."""
+        if self.log_answers and not self.model_is_up:
+            self._fails(MODEL, "the engine is gone; it is being started again")
+        elif self.log_answers:
+            self.readiness.passes(MODEL)
+        return self.model_is_up
+
     def stop(self) -> None:
         """Take no more sessions and let go of those there are, each at its next turn boundary. Idempotent."""
         self._stopping.set()
         self._freed.set()
-        self._not_ready("stopping")
+        self._fails(SERVING, "stopping")
 
     async def run(self) -> None:
         """Serve until ``stop``. An unreachable log is waited for; the worker is not ready meanwhile.
@@ -120,6 +167,9 @@ class Host:
             self._freed.clear()
             await self._freed.wait()
             return
+        if not self.look_at_model():
+            await self._pause(RETRY_S)  # Another worker can open it now.
+            return
         if (pause_s := self._strangers.pause_s()) > 0:
             await self._pause(pause_s)
         claimed = await self._log.claim(self._worker, [self._model.info.name])
@@ -148,6 +198,7 @@ class Host:
             disconnect_grace_s=self._disconnect_grace_s,
             max_session_s=self._max_session_s,
             give_back_after_s=self._strangers.wait_s(claim.ref),
+            outlets=self._outlets,
         )
         task = asyncio.create_task(actor.run(), name=f"session {claim.ref.session_id}")
         self._actors[claim] = (actor, task)
@@ -228,7 +279,7 @@ class Host:
 
     def _card(self) -> WorkerCard:
         info = self._model.info
-        slots = 0 if self._stopping.is_set() else self._slots
+        slots = 0 if self._stopping.is_set() or not self.model_is_up else self._slots
         return WorkerCard(
             worker=self._worker, models={info.name: msgspec.msgpack.encode(info)}, slots=slots, used=self.used
         )
@@ -263,17 +314,20 @@ class Host:
     # -- readiness -------------------------------------------------------------------------------------------------
 
     def _log_answers(self) -> None:
-        if self._stopping.is_set() or self.ready:
-            return
-        _log.info("ready")
-        self.ready, self.reason = True, ""
+        was_ready, self.log_answers = self.ready, True
+        self.readiness.passes(LOG)
+        if self.ready and not was_ready:
+            _log.info("ready")
 
     def _not_ready(self, reason: str) -> None:
-        if self._stopping.is_set():
-            reason = "stopping"
-        if self.ready or self.reason != reason:
-            _log.log(logging.INFO if self._stopping.is_set() else logging.ERROR, "not ready: %s", reason)
-        self.ready, self.reason = False, reason
+        self.log_answers = False
+        self._fails(LOG, reason)
+
+    def _fails(self, check: str, reason: str) -> None:
+        before = self.reason
+        self.readiness.fails(check, reason)
+        if self.reason != before:
+            _log.log(logging.INFO if self.is_stopping else logging.ERROR, "not ready: %s", self.reason)
 
     async def _pause(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):

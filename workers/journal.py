@@ -21,7 +21,10 @@ from duplex_es.session.step import Decision, merged
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """Silent facts that no record holds yet. Good only while ``seq`` is still the last one of the log."""
+    """Silent facts that no record holds yet. Good only while ``seq`` is still the last one of the log.
+
+    ``handed_over``: its worker let go of the session at a turn boundary; nothing was lost with it.
+    """
 
     VERSION: ClassVar[int] = 1
 
@@ -29,6 +32,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     seq: int
     consumed: str
     facts: list[msgspec.Raw] = []
+    handed_over: bool = False
 
 
 class Journal:
@@ -75,11 +79,12 @@ class Journal:
         """When the held facts must be saved, ``None`` when nothing is held."""
         return None if self._unsaved_since_ms is None else self._unsaved_since_ms + after_ms
 
-    def checkpoint(self) -> bytes:
+    def checkpoint(self, *, hands_over: bool = False) -> bytes:
         """The held facts, packed for ``SessionLog.checkpoint``; they stay held until a record takes them."""
         self._unsaved_since_ms = None
         facts = [pack_fact(fact) for fact in self._pending]
-        return msgspec.msgpack.encode(Checkpoint(seq=self.seq, consumed=str(self.consumed), facts=facts))
+        saved = Checkpoint(seq=self.seq, consumed=str(self.consumed), facts=facts, handed_over=hands_over)
+        return msgspec.msgpack.encode(saved)
 
 
 def records(facts: Sequence[Fact], frames: Sequence[Frame], consumed: EntryId, at_ms: int) -> list[Record]:

@@ -38,6 +38,7 @@ from .listener import Heard, pictures
 from .places import Tracker, sound_at
 from .rehearing import Again, committed_sound
 from .utterance import Committed
+from .watching import SessionWatch
 
 _log = logging.getLogger(__name__)
 
@@ -59,7 +60,13 @@ class Performer:
     """
 
     def __init__(
-        self, log: SessionLog, claim: Claim, model: Model, emit: Callable[[Signal], None], detectors: Detectors
+        self,
+        log: SessionLog,
+        claim: Claim,
+        model: Model,
+        emit: Callable[[Signal], None],
+        detectors: Detectors,
+        watch: SessionWatch | None = None,
     ) -> None:
         self.ended = False
         self.ref_audio: str | None = None
@@ -70,6 +77,7 @@ class Performer:
         self._model = model
         self._emit = emit
         self._detectors = detectors
+        self._watch = watch or SessionWatch(claim)
         self._mind: ModelSession | None = None
         self._ear = Tracker(model.info.input_rate_hz)
 
@@ -121,6 +129,7 @@ class Performer:
     async def open_model(self, request: OpenModel) -> None:
         """Open the model, or open it anew after a takeover, and its detector if it needs one. Raises: OpeningFailed."""
         await self._load_detector(request)
+        began_s = self._watch.now_s()
         try:
             self._mind = await self._model.open(replace(request, ref_audio=self.ref_audio), self._emit)
         except ModelRefused as refusal:
@@ -128,6 +137,7 @@ class Performer:
         except Exception as error:
             _log.exception("session=%s the model failed to open", request.session_id)
             raise OpeningFailed("runtime_open_failed", "The model could not be opened.", None) from error
+        self._watch.opened_model(self._watch.now_s() - began_s)
 
     async def _load_detector(self, request: OpenModel) -> None:
         if request.turn_detection is None or self._model.info.ends_turns:

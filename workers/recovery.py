@@ -44,7 +44,7 @@ class Recovered:
     ``committed`` that of turns before it, of which nothing is known yet. ``standing`` is the state
     without ``pending``, where a new owner goes on; ``snapshot_seq`` is the snapshot it was found from, ``since_bytes``
     what was read after it, ``ref_audio`` the voice of the opening if the snapshot held it, ``retention`` how much of it
-    all is in the log.
+    all is in the log. ``handed_over``: the worker before let go of it by itself.
     """
 
     session: Session
@@ -61,6 +61,7 @@ class Recovered:
     since_bytes: int = 0
     ref_audio: str | None = None
     retention: Retention = field(default_factory=lambda: Retention(Limits()))
+    handed_over: bool = False
 
     def journal(self) -> Journal:
         """The journal that goes on where the log ends, ``unfinished`` included."""
@@ -171,6 +172,7 @@ async def recover(log: SessionLog, claim: Claim, head: Head, now_ms: int, limits
         since_bytes=reading.since_bytes,
         ref_audio=reading.ref_audio,
         retention=reading.retention,
+        handed_over=saved is not None and saved.handed_over and saved.seq == reading.seq,
     )
 
 

@@ -36,8 +36,9 @@ class WorkerSettings:
     )
     slots: int = _option(8, "how many sessions this worker takes at a time")
     chat_url: str = _option("", "an OpenAI-compatible chat server: behind chat, or writing cascade's answers")
-    health_host: str = _option("127.0.0.1", "where /healthz and /readyz listen")
-    health_port: int = _option(0, "their port; 0 turns them off")
+    health_host: str = _option("127.0.0.1", "where operators reach /metrics, /healthz, /readyz and /startupz")
+    health_port: int = _option(0, "their port; 0 turns it, and all measuring, off")
+    otlp_endpoint: str = _option("", "an OpenTelemetry collector's base URL; spans go there over OTLP/HTTP")
     drain_s: float = _option(
         20.0, "how long a stopping worker waits for turns to end before it hands over all the same"
     )

@@ -5,17 +5,20 @@
     redis+cluster://[user:password@]host[:port],…                      the nodes of a cluster, any of which will do
 
 ``rediss+sentinel`` and ``rediss+cluster`` speak TLS. User and password are those of the stores; sentinels that want
-their own take ``?sentinel_username=…&sentinel_password=…``. Other query arguments are redis-py's.
+their own take ``?sentinel_username=…&sentinel_password=…``. ``password_file`` and ``sentinel_password_file`` name
+files to read these passwords from, so that they are in no environment. Other query arguments are redis-py's.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 SENTINEL_PORT, STORE_PORT = 26_379, 6_379
 _OF_SENTINELS = "sentinel_"
+_PASSWORD_FILES = {"password_file": "password", "sentinel_password_file": "sentinel_password"}
 
 Address = tuple[str, int]
 
@@ -37,6 +40,7 @@ class Target:
 
 def parse_store_url(url: str) -> Target:
     """What ``url`` says. Raises: ValueError that says what is wrong, without repeating a password."""
+    url = _with_passwords_read(url)
     parts = urlsplit(url)
     scheme, _, kind = parts.scheme.partition("+")
     if not kind:
@@ -72,6 +76,25 @@ def parse_store_url(url: str) -> Target:
         service=path[0],
         sentinel_url=_url(scheme, "", "0", sentinels),
     )
+
+
+def _with_passwords_read(url: str) -> str:
+    """``url`` with the passwords themselves in the place of the files that hold them."""
+    where, _, query = url.partition("?")
+    arguments = dict(parse_qsl(query, keep_blank_values=True))
+    if not _PASSWORD_FILES.keys() & arguments.keys():
+        return url
+    for name in _PASSWORD_FILES.keys() & arguments.keys():
+        arguments[_PASSWORD_FILES[name]] = _held(arguments.pop(name))
+    return f"{where}?{urlencode(arguments)}"
+
+
+def _held(path: str) -> str:
+    """The password in a file; the line's end is none of it."""
+    try:
+        return Path(path).read_text().rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"the password cannot be read: {error}") from error
 
 
 def _address(text: str, default_port: int) -> Address:

@@ -223,8 +223,11 @@ class SessionLog(Protocol):
         their audio.
 
         ``record`` becomes input entry ``<generation>-0``; followers of ``output`` get ``AttachmentRaised``. The
-        presented digest stays acceptable once more while nothing is attached, until ``confirm``. Of two racing calls
-        exactly one wins; the same call again (same digests and gateway) gets the same answer until ``confirm``.
+        presented digest stays acceptable once more while nothing is attached, until ``confirm``. Those that were given
+        out since stay so, too, attached or not: each may be the newest that the client has, while an attempt it gave
+        up is answered late. With one of them all older ones die; of a long row the last few are kept. Of two calls
+        that race with one digest exactly one wins; the same call again (same digests and gateway) gets the same answer
+        until ``confirm``.
         Raises, in this order: SessionUnknown (also when closed), IncarnationMismatch, TokenRefused, PositionGone when
         frames after ``after_seq`` or their audio were trimmed, when they were acknowledged, and when frames up to
         ``after_seq`` may have been lost by the store and numbered again, PositionAhead when ``after_seq`` is above the
@@ -238,7 +241,7 @@ class SessionLog(Protocol):
         """
 
     async def confirm(self, attachment: Attachment) -> None:
-        """The new socket got its activation: the token presented to ``attach`` is dead from now on."""
+        """The new socket got its activation: every token but the newest one is dead from now on."""
 
     async def detach(self, attachment: Attachment, record: bytes) -> None:
         """Write ``record`` as the attachment's next input entry and mark the session unattached.
@@ -376,3 +379,60 @@ class SessionLog(Protocol):
 
     async def waiting(self, model: str) -> int:
         """How many sessions of this model wait for a worker."""
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """One life of a session that can be read: where it stands or stood, and when it was made (unix ms, store's clock).
+
+    ``created_ms`` tells it from another of the same ref, as the count of lives starts anew once all have expired; 0 for
+    one that was put back from elsewhere.
+    """
+
+    head: Head
+    created_ms: int
+
+
+class Keeping(Protocol):
+    """What operators may do with sessions whatever their owners do: ``keeping.keeping_of`` gives it for a log.
+
+    Every method may raise ``LogUnavailable``. Those of a closed session raise ``SessionExists`` while it is open and
+    ``SessionUnknown`` when nothing of it is left; then nothing was changed.
+    """
+
+    async def lives(self, session_id: str | None = None, *, closed: bool = False) -> list[Life]:
+        """Every life that can be read, of one id or of all, past ones included, which ``sessions`` leaves out.
+
+        With ``closed`` only those that are over, which costs nothing for the others.
+        """
+
+    async def terminate(self, ref: SessionRef, reason: str) -> None:
+        """End an open session whoever holds it, as ``SessionLog.close`` does. A repeat changes nothing.
+
+        Its owner is refused from then on, and whoever is connected is told the reason. Raises: SessionUnknown.
+        """
+
+    async def shorten(self, ref: SessionRef, retention_s: float) -> None:
+        """Let a closed session expire in ``retention_s`` at the latest; what expires sooner does."""
+
+    async def replace(
+        self,
+        life: Life,
+        input_entries: AsyncIterator[Entry],
+        output_entries: AsyncIterator[Entry],
+        snapshot: tuple[int, bytes] | None = None,
+    ) -> None:
+        """Put these entries in the place of a closed session's, all at once; ids ascend and are among those there were.
+
+        Its opening answer becomes that of ``life``'s head, its snapshots this one; its checkpoints go. When it expires
+        stays as it was, and so does where it ended.
+        """
+
+    async def erase(self, ref: SessionRef) -> None:
+        """Drop all that is stored of a closed session, now."""
+
+    async def note(self, session_id: str, note: bytes) -> None:
+        """Keep ``note`` about this id, after those before it; it outlives the sessions. A repeat changes nothing."""
+
+    async def notes(self, session_id: str) -> list[bytes]:
+        """What was noted about this id, oldest first."""

@@ -26,6 +26,7 @@ from .errors import Fenced, LogError, LogUnavailable, SessionUnknown, TailLost
 from .keys import SessionKeys, StreamKeys
 from .lanes import Backoff, Trouble, is_demoted, is_elsewhere, is_transient, nobody_minds, stop
 from .notifications import encode_record
+from .observing import append_observed
 from .recent import RecentRecords
 from .scripts import Scripts, refused, session_call
 from .settings import LogSettings
@@ -89,17 +90,13 @@ class Appender:
             raise ValueError("numbers of records start at 1")
         if not records:
             return
-        loop = asyncio.get_running_loop()
-        run = Run(first, records, loop.create_future(), loop.time() + self._settings.append_timeout_s)
-        run.landed.add_done_callback(lambda done: done.cancelled() or done.exception())  # its caller may be gone
-        key = (stream.records, generation)
-        writer = self._writers.get(key)
-        if writer is None:
-            writer = self._writers[key] = self._writer(session, stream, generation)
+        run = Run.within(self._settings.append_timeout_s, first, records)
+        writer = self._writers.get((stream.records, generation)) or self._writer(session, stream, generation)
+        self._writers[writer.key] = writer
         writer.runs.append(run)
         self._want(writer)
         # Shielded: the record stays on its way when the caller is cancelled, and ``drained`` has to see that.
-        await asyncio.shield(run.landed)
+        await append_observed(self._settings.observer, writer.kind, records, asyncio.shield(run.landed))
 
     def _want(self, writer: Writer) -> None:
         """Serve this writer in the next turn, or with the others of its slot once that is not held any more."""
@@ -142,13 +139,27 @@ class Appender:
         """Every writer that has something to send or to look up."""
         return [*self._busy.values(), *(writer for held in self._held.values() for writer in held.values())]
 
-    async def drained(self, stream: StreamKeys, generation: int) -> None:
-        """Return when nothing of this writer waits any more, and forget the writer."""
-        writer = self._writers.get((stream.records, generation))
-        if writer is not None:
-            # Whatever becomes of them is told to those who appended.
-            await asyncio.gather(*(asyncio.shield(run.landed) for run in writer.runs), return_exceptions=True)
-            self._writers.pop(writer.key, None)
+    async def drained(self, stream: StreamKeys, generation: int) -> int:
+        """Return when nothing of this writer waits any more: the last number that landed, 0 when that is not known."""
+        if (writer := self._writers.get((stream.records, generation))) is None:
+            return 0
+        # Whatever becomes of them is told to those who appended.
+        await asyncio.gather(*(asyncio.shield(run.landed) for run in writer.runs), return_exceptions=True)
+        return writer.tail or 0
+
+    async def restored(self, stream: StreamKeys, generation: int) -> None:
+        """Return when this writer has looked where its stream ends now, and has written again what it still can."""
+        if writer := self._writers.get((stream.records, generation)):
+            looked = Run.within(self._settings.append_timeout_s, (writer.tail or 0) + 1, ())
+            writer.runs.append(looked)
+            writer.tail = None
+            self._link.doubt()
+            self._want(writer)
+            await asyncio.gather(asyncio.shield(looked.landed), return_exceptions=True)
+
+    def forget(self, stream: StreamKeys, generation: int) -> None:
+        """Nothing more is written under this generation."""
+        self._writers.pop((stream.records, generation), None)
 
     def doubt(self) -> None:
         """The connection may lead to the wrong place: make it anew, and look every stream up that is remembered."""
@@ -158,9 +169,7 @@ class Appender:
                 self._want(writer)
 
     def suspect(self) -> None:
-        """Something happened to the store: look whether it still has what is remembered, unless that is about to be
-        found out anyway.
-        """
+        """Something happened to the store: look whether it still has what is remembered, if nothing will anyway."""
         if not self._busy and not self._held:
             self.doubt()
 
@@ -263,6 +272,7 @@ class Appender:
         transactions = [self._transaction(portions) for portions in groups]
         self.pipelines += bool(groups)
         news = len(self._news)
+        self._settings.observer.piped()
         replies = await self._link.exchange([*self._news, *chain.from_iterable(transactions)])
         if elsewhere := [reply for reply in replies[:news] if is_elsewhere(reply)]:
             self._trouble(*elsewhere)  # those who listen there hear of it when they have found the new place
@@ -470,16 +480,12 @@ class Appender:
 
     def _heal(self, writer: Writer, last: int) -> None:
         """Queue what landed after ``last`` and is not there any more in front of everything else, if it is all kept."""
-        if writer.runs and writer.runs[0].first <= last + 1:
-            return
-        if lost := writer.recent.after(last):
-            loop = asyncio.get_running_loop()
-            landed: asyncio.Future[None] = loop.create_future()
-            landed.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody waits for it
-            deadline = loop.time() + self._settings.append_timeout_s
-            writer.runs.appendleft(Run(last + 1, lost, landed, deadline, started=True))
+        is_offered = bool(writer.runs) and writer.runs[0].first <= last + 1
+        if not is_offered and (lost := writer.recent.after(last)):
+            writer.runs.appendleft(Run.within(self._settings.append_timeout_s, last + 1, lost, started=True))
             self._busy[writer.key] = writer
             self.healed += len(lost)
+            self._settings.observer.healed(len(lost))
             _log.warning("%s lost %d records after %d: written again", writer.stream.records, len(lost), last)
 
     def _give_up(self, writer: Writer, error: LogError) -> None:

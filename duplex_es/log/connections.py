@@ -145,6 +145,7 @@ class Link:
             self._connection = connection
             self.epoch += 1
             if self.epoch > 1:
+                self._settings.observer.reconnected(self._purpose)
                 self._renewed()
         return self._connection
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from .api import START, AttachmentRaised, Ended, Entry, EntryId, Opened
 from .errors import PositionGone
 from .feed import Feed
 from .notifications import decode
+from .observing import UNOBSERVED, LogObserver
 
 CATCH_UP_ENTRIES = 200
 """The most that one step of catching up reads; ``CATCH_UP_BYTES`` is what it should not exceed by much."""
@@ -51,14 +53,18 @@ class RedisFollower(Feed):
         *,
         output: bool,
         buffer_bytes: int,
+        observer: LogObserver = UNOBSERVED,
     ) -> None:
         super().__init__()
         self._read = read
         self._look = look
         self._output = output
+        self._stream = "output" if output else "input"
         self._buffer_bytes = buffer_bytes
+        self._observer = observer
         self._wake = asyncio.Event()
         self._live: deque[Entry] = deque()
+        self._came_s: deque[float] = deque()  # when each of these did
         self._live_bytes = 0
         self._after = START  # the id to go on reading after; at or above the last entry's
         self._seen = START  # the newest entry that is known of
@@ -141,11 +147,14 @@ class RedisFollower(Feed):
         if self._live_bytes > self._buffer_bytes:
             self._drop_live()
             self._behind = True
+            self._observer.fell_behind(self._stream)
         else:
             self._live.append(entry)
+            self._came_s.append(time.monotonic())
 
     def _drop_live(self) -> None:
         self._live.clear()
+        self._came_s.clear()
         self._live_bytes = 0
 
     # -- reading ---------------------------------------------------------------------------------------------------
@@ -228,11 +237,12 @@ class RedisFollower(Feed):
             self._step = max(FEWEST_ENTRIES, min(CATCH_UP_ENTRIES, CATCH_UP_BYTES // max(1, size)))
 
     def _take_live(self) -> None:
-        entry = self._live.popleft()
+        entry, came_s = self._live.popleft(), self._came_s.popleft()
         self._live_bytes -= len(entry.body) + len(entry.audio or b"")
         if self._follows(entry.id):
             self._after = entry.id
             self._deliver(entry)
+            self._observer.delivered(self._stream, time.monotonic() - came_s)
         elif self._is_later(entry.id):
             self._behind = True  # a hole: this entry and what is before it stand in the log
         elif self._is_used_again(entry.id):

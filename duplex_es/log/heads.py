@@ -29,6 +29,11 @@ def head_from(session_id: str, reply: Reply) -> Head:
     )
 
 
+def is_listed(digest: bytes, unconfirmed: bytes) -> bool:
+    """Whether a head's list of digests, each after its length and ``:``, holds this one."""
+    return b"%d:%b" % (len(digest), digest) in unconfirmed
+
+
 def standing_from(look: Reply, *, output: bool) -> Standing:
     """The ``Standing`` in the reply of ``look.lua``, for a follower of ``output`` or of ``input``."""
     state, attachment, fence, _last_input, _last_seq, first_seq, read_after, reason, opening, claim = look[:10]

@@ -102,6 +102,21 @@ def sessions(partition: int) -> str:
     return f"dx:{TAGS[partition]}:sessions"
 
 
+def notes(session_id: str) -> str:
+    """List with a time to live: what is to be known of the sessions of this id when they are gone themselves."""
+    return f"dx:{TAGS[partition_of(session_id)]}:notes:{session_id}"
+
+
+def sealing_key(session_id: str, name: str) -> str:
+    """String without an end: the wrapped key that the archive seals a session with."""
+    return f"dx:{TAGS[partition_of(session_id)]}:key:{name}"
+
+
+def aside(key: str) -> str:
+    """Where what is to take the place of ``key`` is written first; expires if it never does."""
+    return f"{key}:aside"
+
+
 def member(ref: SessionRef) -> str:
     """How sorted sets name a session."""
     return f"{ref.session_id}:{ref.incarnation}"

@@ -48,6 +48,7 @@ class MemoryLog:
         self._current: dict[str, MemorySession] = {}
         self._past: dict[SessionRef, MemorySession] = {}
         self._cards: dict[str, tuple[float, WorkerCard]] = {}
+        self.notes: dict[str, list[bytes]] = {}
         self._ready = asyncio.Event()
 
     async def connect(self) -> None:
@@ -151,8 +152,7 @@ class MemoryLog:
         session = self._newest(ref.session_id)
         if session.ref != ref:
             raise IncarnationMismatch(f"{ref.session_id} is at incarnation {session.ref.incarnation}")
-        recovers = presented_digest == session.recovery and not self._head(session).attached
-        if presented_digest != session.token and not recovers:
+        if not session.is_good(presented_digest, attached=self._head(session).attached):
             raise TokenRefused(ref.session_id)
         return session
 
@@ -181,13 +181,13 @@ class MemoryLog:
         self._admitted(ref, presented_digest)
         if after_seq is not None:
             session.check_position(after_seq)
-        session.token, session.recovery = next_digest, presented_digest
+        session.rotate_token(presented_digest, next_digest)
         attachment = self._raise_attachment(session, gateway, record)
         return attachment, self._head(session)
 
     async def confirm(self, attachment: Attachment) -> None:
         """See ``SessionLog``."""
-        self._attached(attachment).recovery = None
+        self._attached(attachment).confirm_token()
 
     async def detach(self, attachment: Attachment, record: bytes) -> None:
         """See ``SessionLog``."""
@@ -303,10 +303,18 @@ class MemoryLog:
         session.expires_s = self._clock() + self.settings.retention_s
         session.changed()
 
-    def adopt(self, session: MemorySession, reason: str) -> None:
-        """Take in a session that was put together elsewhere, as one that is closed."""
+    def adopt(self, session: MemorySession, reason: str | None) -> None:
+        """Take in a session that was put together elsewhere: closed for this reason, or waiting for a worker."""
         self._current[session.ref.session_id] = session
-        self._end(session, reason)
+        if reason is not None:
+            self._end(session, reason)
+            return
+        session.claimable_from_s = session.left_s = self._clock()
+        self._ready.set()
+
+    def session_of(self, ref: SessionRef) -> MemorySession:
+        """The session itself, for who plays all its writers. Raises: SessionUnknown."""
+        return self._readable(ref)
 
     async def expire_unclaimed(self, older_than_s: float) -> list[SessionRef]:
         """See ``SessionLog``."""

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import dataclass, field
 
 from .api import START, Entry, EntryId, Head, SessionRef
 from .errors import PositionAhead, PositionGone
+
+UNCONFIRMED = 7
+"""How many tokens of a row that nobody confirmed are kept; then only the last one."""
 
 
 @dataclass
@@ -17,6 +21,7 @@ class MemorySession:
     model: str
     token: bytes
     recovery: bytes | None = None
+    unconfirmed: list[bytes] = field(default_factory=list)
     state: str = "waiting"
     reason: str = ""
     generation: int = 0
@@ -39,7 +44,28 @@ class MemorySession:
     trimmed_input: EntryId = START
     silenced_seq: int = 0
     first_seqs: dict[int, int] = field(default_factory=dict)
+    created_ms: int = field(default_factory=lambda: time.time_ns() // 1_000_000)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
+
+    # -- who may take it ------------------------------------------------------------------------------------------
+
+    def is_good(self, digest: bytes, *, attached: bool) -> bool:
+        """Whether this takes the session now: what was presented last does only while nothing is attached."""
+        return digest in (self.token, *self.unconfirmed) or (digest == self.recovery and not attached)
+
+    def rotate_token(self, presented: bytes, following: bytes) -> None:
+        """What was given out since ``presented`` and not confirmed may be the newest that the client has: it stays."""
+        if presented == self.token:
+            self.unconfirmed = []
+        else:
+            if presented in self.unconfirmed and presented != self.recovery:
+                del self.unconfirmed[: self.unconfirmed.index(presented) + 1]
+            self.unconfirmed = [*self.unconfirmed, self.token] if len(self.unconfirmed) < UNCONFIRMED else [self.token]
+        self.token, self.recovery = following, presented
+
+    def confirm_token(self) -> None:
+        """Only the present token is good from now on."""
+        self.recovery, self.unconfirmed = None, []
 
     # -- what is written -------------------------------------------------------------------------------------------
 

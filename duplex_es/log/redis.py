@@ -20,14 +20,15 @@ from .api import Attachment, Claim, Entry, EntryId, Head, Record, SessionRef, Wo
 from .cluster import ClusterNodes
 from .connections import Command, ConnectionFactory, Reply, connection_factory
 from .durability import persisted
-from .errors import IncarnationMismatch, PositionGone, SessionExists, SessionUnknown, TokenRefused
+from .errors import IncarnationMismatch, PositionGone, SessionExists, SessionUnknown, TailLost, TokenRefused
 from .expiry import expire_unclaimed
 from .fleet import Fleet
 from .follower import RedisFollower, Standing
 from .followers import Followers
-from .heads import head_from, standing_from
-from .keys import SessionKeys
+from .heads import head_from, is_listed, standing_from
+from .keys import SessionKeys, StreamKeys
 from .nodes import Nodes, OneNode, ask, checked
+from .observing import call_observed, persisted_observed
 from .packing import claim_record
 from .positions import Positions
 from .reading import read_after, read_before, read_input_after
@@ -92,7 +93,27 @@ class RedisLog:
 
     async def _call(self, name: str, session: SessionKeys, queue: str = "", **args: bytes | str | int) -> Reply:
         call = session_call(name, session, queue, incarnation=session.ref.incarnation, **args)
-        return await self.nodes.scripts.call(self.nodes.calls, call)
+        return await call_observed(self.settings.observer, name, self.nodes.scripts.call(self.nodes.calls, call))
+
+    async def _let_go(
+        self,
+        name: str,
+        session: SessionKeys,
+        stream: StreamKeys,
+        number: int,
+        queue: str = "",
+        **args: bytes | str | int,
+    ) -> None:
+        """The last call of a writer: what it handed in has landed before, and a store that lost it has it again."""
+        appender = await self.nodes.appender(session.slot)
+        known = await appender.drained(stream, number)
+        try:
+            await self._call(name, session, queue, known=known, **args)
+        except TailLost:
+            await appender.restored(stream, number)
+            # What is not there now nobody can write again.
+            await self._call(name, session, queue, known=0, **args)
+        appender.forget(stream, number)
 
     async def _run(self, *commands: Command) -> list[Reply]:
         return await ask(self.nodes, *commands)
@@ -164,14 +185,15 @@ class RedisLog:
 
     async def admit(self, ref: SessionRef, presented_digest: bytes) -> Head:
         """See ``SessionLog``."""
-        fields = ("incarnation", "token", "recovery")
-        ((incarnation, token, recovery),) = await self._run(("HMGET", keys.head(ref.session_id), *fields))
+        fields = ("incarnation", "token", "recovery", "unconfirmed")
+        ((incarnation, token, recovery, given),) = await self._run(("HMGET", keys.head(ref.session_id), *fields))
         if incarnation is None:
             raise SessionUnknown(ref.session_id)
         if int(incarnation) != ref.incarnation:
             raise IncarnationMismatch(f"{ref.session_id} is at incarnation {int(incarnation)}")
         head = await self.head(ref.session_id)
-        if presented_digest != token and (head.attached or presented_digest != recovery):
+        recovers = presented_digest == recovery and not head.attached
+        if presented_digest != token and not recovers and not is_listed(presented_digest, given or b""):
             raise TokenRefused(ref.session_id)
         return head
 
@@ -184,13 +206,17 @@ class RedisLog:
     async def detach(self, attachment: Attachment, record: bytes) -> None:
         """See ``SessionLog``."""
         session = SessionKeys.of(attachment.ref)
-        # Its record takes the next index, so what was handed in before must have landed.
-        await (await self.nodes.appender(session.slot)).drained(session.input, attachment.generation)
         channel = session.output.channel
-        passed = self._followers.passed(channel)
-        generation = attachment.generation
-        publish = self.nodes.publish
-        await self._call("detach", session, generation=generation, record=record, publish=publish, passed=passed)
+        await self._let_go(
+            "detach",
+            session,
+            session.input,
+            attachment.generation,
+            generation=attachment.generation,
+            record=record,
+            publish=self.nodes.publish,
+            passed=self._followers.passed(channel),
+        )
         self._followers.forget(channel)
 
     async def claim(self, worker: str, models: Sequence[str]) -> tuple[Claim, Head] | None:
@@ -239,10 +265,11 @@ class RedisLog:
     async def release(self, claim: Claim) -> None:
         """See ``SessionLog``."""
         session = SessionKeys.of(claim.ref)
-        await (await self.nodes.appender(session.slot)).drained(session.output, claim.fence)
-        await self._call(
+        await self._let_go(
             "release",
             session,
+            session.output,
+            claim.fence,
             claim.model,
             fence=claim.fence,
             member=session.member,
@@ -290,10 +317,11 @@ class RedisLog:
     async def close(self, claim: Claim, reason: str) -> None:
         """See ``SessionLog``."""
         session = SessionKeys.of(claim.ref)
-        await (await self.nodes.appender(session.slot)).drained(session.output, claim.fence)
-        await self._call(
+        await self._let_go(
             "close",
             session,
+            session.output,
+            claim.fence,
             claim.model,
             fence=claim.fence,
             reason=reason,
@@ -327,7 +355,8 @@ class RedisLog:
         """See ``SessionLog``."""
         if self.settings.durability != "memory":
             session = SessionKeys.of(ref)
-            await persisted(self.nodes, session, self._positions.known(session, self._followers), self.settings)
+            asked = persisted(self.nodes, session, self._positions.known(session, self._followers), self.settings)
+            await persisted_observed(self.settings.observer, asked)
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -421,6 +450,7 @@ class RedisLog:
             lambda after_seq: self._look(session, after_seq, output=output),
             output=output,
             buffer_bytes=self.settings.follower_buffer_bytes,
+            observer=self.settings.observer,
         )
         await self.nodes.subscribe(stream.channel, follower)
         self._followers.add(stream.channel, follower)

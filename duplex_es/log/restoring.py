@@ -66,7 +66,7 @@ async def _into_memory(
     if any(known.ref.session_id == head.ref.session_id for known in await log.sessions()):
         raise SessionExists(head.ref.session_id)
     session = MemorySession(head.ref, head.model, b"", generation=head.generation, gateway=head.gateway)
-    session.fence, session.worker = head.fence, head.worker
+    session.fence, session.worker, session.created_ms = head.fence, head.worker, 0
     session.opening, session.checkpoint = head.opening, head.checkpoint
     session.acknowledged_seq, session.snapshots = head.acknowledged_seq, list(snapshots)
     session.input = [entry async for entry in input_entries]
@@ -92,8 +92,8 @@ async def _into_store(
     aside = [f"{key}:importing" for key in streams]
     retention_ms = int(log.settings.retention_s * 1000)
     await ask(log.nodes, *(("DEL", key) for key in aside))
-    await _fill(log, aside[0], aside[1], input_entries, EntryId(head.generation + 1, 0), retention_ms)
-    ids = await _fill(log, aside[2], aside[3], output_entries, EntryId(head.fence + 1, 0), retention_ms)
+    await fill(log, aside[0], aside[1], input_entries, EntryId(head.generation + 1, 0), retention_ms)
+    ids = await fill(log, aside[2], aside[3], output_entries, EntryId(head.fence + 1, 0), retention_ms)
     claims = "".join(f"{fence}:{first};" for fence, first in sorted(first_seqs(ids, head).items()))
     kept: list[bytes | str | int] = ["claims", claims, "closed_seq", head.output.number]
     if head.checkpoint is not None:
@@ -117,7 +117,7 @@ async def _into_store(
     return head.ref
 
 
-async def _fill(
+async def fill(
     log: RedisLog, records: str, audio: str, entries: AsyncIterator[Entry], over: EntryId, retention_ms: int
 ) -> list[EntryId]:
     """Write both twins of a stream, closed for good by an id ``over`` all writers'; the ids of the entries."""

@@ -26,14 +26,15 @@ from .errors import (
     PositionGone,
     SessionExists,
     SessionUnknown,
+    TailLost,
     TokenRefused,
 )
-from .keys import SessionKeys
+from .keys import SessionKeys, aside
 
 LIBRARY = "dx2"
 """Name and version of the function library. A change of meaning gets a new name: two releases may share a store."""
 
-SHARED = ("prelude", "prelude_heads")
+SHARED = ("prelude", "prelude_heads", "prelude_tokens")
 """What scripts share, in this order."""
 
 _HEADER = re.compile(r"^-- (KEYS|ARGV|REPLY|ERRORS|FLAGS)\s+(.*)$", re.MULTILINE)
@@ -45,6 +46,7 @@ _REFUSALS: Mapping[str, Callable[[str], LogError]] = {
     "INCARNATION": IncarnationMismatch,
     "GONE": lambda first: PositionGone(int(first)),
     "AHEAD": lambda last: PositionAhead(int(last)),
+    "LOST": lambda last: TailLost(int(last)),
 }
 
 
@@ -147,6 +149,8 @@ def _key(name: str, session: SessionKeys, queue: str) -> str:
             return session.snap
         case "sessions":
             return session.sessions
+        case "in_aside" | "in_audio_aside" | "out_aside" | "out_audio_aside":
+            return aside(_key(name.removesuffix("_aside"), session, queue))
         case "ready" if queue:
             return session.ready(queue)
     raise TypeError(f"no key is called {name} here")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
+
+from .observing import UNOBSERVED, LogObserver
 
 Durability = Literal["memory", "standard", "strict"]
 
@@ -63,3 +65,6 @@ class LogSettings:
 
     replicas: int = 0
     """How many replicas of a node must have confirmed. Without an append-only file it is at least one."""
+
+    observer: LogObserver = field(default=UNOBSERVED, compare=False, repr=False)
+    """Who is told what the log goes through."""

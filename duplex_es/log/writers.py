@@ -25,6 +25,14 @@ class Run:
     deadline: float
     started: bool = False
 
+    @classmethod
+    def within(cls, timeout_s: float, first: int, records: Sequence[Record], *, started: bool = False) -> Run:
+        """A run that is given up after ``timeout_s``. Its failure is no news to the loop: its caller may be gone."""
+        loop = asyncio.get_running_loop()
+        landed: asyncio.Future[None] = loop.create_future()
+        landed.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return cls(first, records, landed, loop.time() + timeout_s, started)
+
     @property
     def last(self) -> int:
         """The number of its last record."""
@@ -68,6 +76,11 @@ class Writer:
     def key(self) -> tuple[str, int]:
         """Names it among all writers."""
         return self.stream.records, self.generation
+
+    @property
+    def kind(self) -> str:
+        """Which of the session's streams it writes."""
+        return "output" if self.is_of_output else "input"
 
     @property
     def is_of_output(self) -> bool:

@@ -166,6 +166,7 @@ from .objects import (
 from .records import (
     REDACTED,
     SCHEMA_VERSION,
+    ForkSession,
     InputRecord,
     OpeningAnswer,
     OpenSession,
@@ -283,6 +284,7 @@ __all__ = [
     "EventId",
     "Fault",
     "FlatError",
+    "ForkSession",
     "Frame",
     "FrameUnreadable",
     "Generation",

@@ -2,7 +2,7 @@
 
 An *input record* holds what was said (a command, or what the gateway itself has to report), an *output record* what
 the session decided (facts) and showed (one frame). Raw audio is never in a body: it travels beside it. Every body
-carries its schema version ``v``; a version this build does not know is an error, never a guess.
+carries its schema version ``v``; an older one is brought up to this build's (``upcasts``), a newer one is an error.
 
 One decision is one or more consecutive output records: the first carries all its facts, each carries at most one
 frame, and ``more`` counts down to 0, so that a reader knows when it has a decision whole.
@@ -10,7 +10,7 @@ frame, and ``more`` counts down to 0, so that a reader knows when it has a decis
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -20,8 +20,9 @@ from .commands import AppendAudio, Command, ResumeSession
 from .errors import ProtocolError
 from .frames import Frame, ResponseOutputAudioDelta
 from .objects import Plain
+from .upcasts import INPUT_STEPS, OUTPUT_STEPS, SchemaUnknown, Step, upcast
+from .upcasts import SCHEMA_VERSION as SCHEMA_VERSION
 
-SCHEMA_VERSION = 1
 REDACTED = "redacted"
 """What stands in a record where a secret was."""
 
@@ -73,11 +74,20 @@ class RefuseCommand(Reported, frozen=True, kw_only=True, tag="duplex_es.refused"
 
 
 class SocketAttached(Reported, frozen=True, kw_only=True, tag="duplex_es.socket_attached"):
-    """A socket took the session under ``generation``, on ``gateway``, reading it in ``dialect``."""
+    """A socket took the session under ``generation``, on ``gateway``, reading it in ``dialect``.
+
+    ``traceparent`` is its place in a trace, as W3C writes it, if it has one.
+    """
 
     generation: int
     gateway: str
     dialect: str = "duplex"
+    traceparent: str | UnsetType = UNSET
+
+    @classmethod
+    def traced(cls, *, generation: int, gateway: str, dialect: str, traceparent: str) -> SocketAttached:
+        """The attachment with its place in a trace, which is empty where there is none."""
+        return cls(generation=generation, gateway=gateway, dialect=dialect, traceparent=traceparent or UNSET)
 
 
 class SocketDetached(Reported, frozen=True, kw_only=True, tag="duplex_es.socket_detached"):
@@ -87,7 +97,18 @@ class SocketDetached(Reported, frozen=True, kw_only=True, tag="duplex_es.socket_
     reason: str
 
 
-Said = Command | OpenSession | RefuseCommand | SocketAttached | SocketDetached
+class ForkSession(Reported, frozen=True, kw_only=True, tag="duplex_es.forked"):
+    """What stands before this was copied from ``session_id``'s life ``incarnation``, up to its frame ``seq``.
+
+    No client has held the session since; the first one that resumes it goes on from there.
+    """
+
+    session_id: str
+    incarnation: int
+    seq: int
+
+
+Said = Command | OpenSession | RefuseCommand | SocketAttached | SocketDetached | ForkSession
 """All that can stand in an input record."""
 
 
@@ -124,19 +145,12 @@ class OpeningAnswer(msgspec.Struct, frozen=True, kw_only=True):
     error: RefuseCommand | UnsetType = UNSET
 
 
-class _Version(msgspec.Struct):
-    """The one field every version has."""
-
-    v: int
-
-
 _Record = TypeVar("_Record", InputRecord, OutputRecord)
 
 _PACK = msgspec.msgpack.Encoder()
 _INPUT = msgspec.msgpack.Decoder(InputRecord)
 _OUTPUT = msgspec.msgpack.Decoder(OutputRecord)
 _OPENING = msgspec.msgpack.Decoder(OpeningAnswer)
-_VERSION = msgspec.msgpack.Decoder(_Version)
 _REPLACED = msgspec.structs.replace
 
 
@@ -151,7 +165,7 @@ def pack_input(said: Said, at_ms: int) -> Packed:
 
 def unpack_input(body: bytes, audio: bytes | None = None) -> InputRecord:
     """The record ``pack_input`` made. Audio that has expired reads as empty. Raises: RecordUnreadable."""
-    record = _read(_INPUT, body)
+    record = _read(_INPUT, body, INPUT_STEPS)
     if audio and isinstance(record.said, AppendAudio):
         return InputRecord(at_ms=record.at_ms, said=_REPLACED(record.said, audio=audio))
     return record
@@ -181,7 +195,7 @@ def pack_output(
 
 def unpack_output(body: bytes, audio: bytes | None = None) -> OutputRecord:
     """The record ``pack_output`` made. Audio that has expired reads as empty. Raises: RecordUnreadable."""
-    record = _read(_OUTPUT, body)
+    record = _read(_OUTPUT, body, OUTPUT_STEPS)
     if audio and isinstance(record.frame, ResponseOutputAudioDelta):
         return _REPLACED(record, frame=_REPLACED(record.frame, delta=audio))
     return record
@@ -200,20 +214,11 @@ def unpack_opening(packed: bytes) -> OpeningAnswer:
         raise RecordUnreadable(f"not an opening answer: {fault}") from fault
 
 
-def _read(decoder: msgspec.msgpack.Decoder[_Record], body: bytes) -> _Record:
-    """Decode and check the version; a body of another version is refused by its number even if it happens to fit."""
+def _read(decoder: msgspec.msgpack.Decoder[_Record], body: bytes, steps: Mapping[int, Step]) -> _Record:
+    """Decode, from whatever version it is; a body is known by the version it names, even if it happens to fit."""
     try:
-        record = decoder.decode(body)
+        return decoder.decode(upcast(body, steps))
     except (msgspec.MsgspecError, RecursionError) as fault:
-        raise RecordUnreadable(_unknown_version(body) or f"not a record: {fault}") from fault
-    if record.v != SCHEMA_VERSION:
-        raise RecordUnreadable(f"schema version {record.v}; this build reads {SCHEMA_VERSION}")
-    return record
-
-
-def _unknown_version(body: bytes) -> str | None:
-    try:
-        version = _VERSION.decode(body).v
-    except (msgspec.MsgspecError, RecursionError):
-        return None
-    return None if version == SCHEMA_VERSION else f"schema version {version}; this build reads {SCHEMA_VERSION}"
+        raise RecordUnreadable(f"not a record: {fault}") from fault
+    except SchemaUnknown as fault:
+        raise RecordUnreadable(str(fault)) from fault

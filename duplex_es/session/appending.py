@@ -27,14 +27,17 @@ from .refusals import refuse
 from .sound import appended_sound, check_detectable, is_speech
 from .state import Overlap, Session, replace
 
+MAX_PENDING_BYTES = 16 * 1024 * 1024
+"""How much sound, as 32 bit samples, may wait for its turn to end where a model takes whole turns."""
+
 # -- deciding ------------------------------------------------------------------------------------------------------
 
 
 def decide_append(session: Session, arrived: AudioArrived, now_ms: int) -> tuple[Fact, ...]:
     """Count the audio, note where speech begins and what it means over an answer, and end the turn a detector ended.
 
-    Refused with the buffer unchanged is only what cannot be understood. A wish to interrupt a model that cannot be is
-    refused too, but the audio is taken all the same.
+    Refused with the buffer unchanged is only what cannot be understood, and what is more than may wait. A wish to
+    interrupt a model that cannot be is refused too, but the audio is taken all the same.
     """
     command = arrived.command
     try:
@@ -44,6 +47,10 @@ def decide_append(session: Session, arrived: AudioArrived, now_ms: int) -> tuple
     except ProtocolError as error:
         return refuse(command, error.code, error.message, error.param)
     samples = sound.samples(len(data))
+    pending_samples = _pending_ms(session, arrived.vad) * sound.sample_rate_hz // 1000
+    if pending_samples and (pending_samples + samples) * 4 > MAX_PENDING_BYTES:
+        rule = f"{pending_samples / sound.sample_rate_hz:.0f} s of audio wait for the turn to end; commit or clear them"
+        return refuse(command, "input_backpressure", f"audio: {rule}, then append.", "audio")
     speech = arrived.vad.is_speech if arrived.vad else is_speech(session.settings, command, arrived.rms)
     counted = session.forced < _forced_appends(session)
     appended = AudioAppended(
@@ -66,6 +73,17 @@ def decide_append(session: Session, arrived: AudioArrived, now_ms: int) -> tuple
         message = "This model cannot be interrupted (capabilities.supports_barge_in is false); the audio is taken."
         facts = *refuse(command, "barge_in_unsupported", message), *facts
     return facts
+
+
+def _pending_ms(session: Session, vad: VadVerdict | None) -> int:
+    """How much audio waits for a turn-based model; with a detector, of the utterance that it does not hear end here."""
+    heard = session.input
+    if not session.is_chat_lane:
+        return 0  # hears what is said as it comes
+    if vad is None:
+        return heard.buffered_ms
+    goes_on = heard.start_ms is not None and not heard.speech_stopped and not vad.speech_stopped
+    return max(0, heard.clock.ms - (heard.start_ms or 0)) if goes_on else 0
 
 
 def _taken(

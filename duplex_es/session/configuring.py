@@ -20,7 +20,7 @@ from ..protocol import (
     settle_overlap_policy,
 )
 from ..protocol.audio import PCM16
-from ..protocol.dialects import KEPT_AS, turn_based_detection
+from ..protocol.dialects import KEPT_AS, continued_turn_taking, turn_based_detection
 from .sound import DETECTABLE_HZ
 from .state import Session, Settings, replace
 
@@ -61,7 +61,7 @@ def updated_settings(session: Session, raw: dict[str, object]) -> Settings:
     info, settings = session.info, session.settings
     if info is None:
         raise ProtocolError("bad_event", "The session is not open.")
-    config = read_config(raw, opening=False)
+    config = read_config(continued_turn_taking(raw, settings.extra.get(KEPT_AS)), opening=False)
     _check_sound(session, config)
     _check_extra_body(config, info)
     if isinstance(config.model, str) and settings.model and config.model != settings.model:

@@ -59,6 +59,14 @@ class SocketChanged(Fact, frozen=True, kw_only=True):
     dialect: str = "duplex"
 
 
+class SessionForked(Fact, frozen=True, kw_only=True):
+    """What was recorded before is a copy of the life ``incarnation`` of ``session_id``, up to its frame ``seq``."""
+
+    session_id: str
+    incarnation: int
+    seq: int
+
+
 class HeartbeatAnswered(Fact, frozen=True, kw_only=True):
     """A heartbeat came and was answered."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ..model import ModelInfo, Signal
-from ..protocol import AppendAudio, Command, OpenSession, RefuseCommand, SocketAttached, SocketDetached
+from ..protocol import AppendAudio, Command, ForkSession, OpenSession, RefuseCommand, SocketAttached, SocketDetached
 
 
 class VadVerdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,6 +113,7 @@ Input = (
     | RefuseCommand
     | SocketAttached
     | SocketDetached
+    | ForkSession
     | AudioArrived
     | SpeechReady
     | TimerFired

@@ -10,6 +10,7 @@ from ..protocol import (
     AcknowledgeEvents,
     AcknowledgePlayback,
     CloseSession,
+    ForkSession,
     Heartbeat,
     ProtocolError,
     RefuseCommand,
@@ -28,6 +29,7 @@ from .events import (
     HeartbeatAnswered,
     SessionClosed,
     SessionExpired,
+    SessionForked,
     SessionOpened,
     SessionReconfigured,
     SessionRefused,
@@ -42,6 +44,8 @@ from .state import Session, replace
 from .usage import closed
 
 DISCONNECT_GRACE_S = 30.0
+FORK_GRACE_S = 600.0
+"""A copy of a session waits so long for its first client, who may be a person with a ticket to paste."""
 MAX_IDLE_S = 7 * 86_400.0
 """The longest silence a client can ask for; no timer runs longer."""
 IDLE_TIMER = "idle"
@@ -64,7 +68,7 @@ def timers(
 
     A caller who says nothing after an answer is spoken to again, once, where the client asks for that. The deployment
     lets a session lie idle for ``idle_ttl_s``, whatever silence its client asked for, and waits ``disconnect_grace_s``
-    for a client that is gone.
+    for a client that is gone; longer for the first one of a copy.
     """
     if session.state != "open":
         return {}
@@ -72,7 +76,8 @@ def timers(
     if idle_ttl_s is not None:
         expiry[IDLE_TTL_TIMER] = int(min(idle_ttl_s, MAX_IDLE_S) * 1000) + IDLE_TTL_LATER_MS
     if not session.attached:
-        return {GRACE_TIMER: int(min(disconnect_grace_s, MAX_IDLE_S) * 1000), **expiry}
+        grace_s = max(disconnect_grace_s, FORK_GRACE_S) if session.awaits_first else disconnect_grace_s
+        return {GRACE_TIMER: int(min(grace_s, MAX_IDLE_S) * 1000), **expiry}
     wanted = {**expiry, IDLE_TIMER: int(min(session.settings.idle_timeout_s, MAX_IDLE_S) * 1000)}
     silence_ms = (session.settings.turn_detection or {}).get("idle_timeout_ms")
     if isinstance(silence_ms, int) and _awaits_caller(session):
@@ -212,6 +217,11 @@ def decide_detached(session: Session, detached: SocketDetached, now_ms: int) -> 
     return (left,)
 
 
+def decide_forked(session: Session, forked: ForkSession, now_ms: int) -> tuple[Fact, ...]:
+    """Note where the session was copied from; the socket that held it then is the original's."""
+    return (SessionForked(session_id=forked.session_id, incarnation=forked.incarnation, seq=forked.seq),)
+
+
 # -- ends ----------------------------------------------------------------------------------------------------------
 
 
@@ -287,7 +297,12 @@ def apply(session: Session, fact: Fact) -> tuple[Session, tuple[Effect, ...]]:
             return replace(session, settings=settings), (AskModel(reconfigure_model(settings)),)
         case SocketChanged(generation=generation, attached=attached, dialect=dialect):
             generation = max(generation, session.generation)
-            return replace(session, generation=generation, attached=attached, dialect=dialect), ()
+            awaits = session.awaits_first and not attached
+            return replace(
+                session, generation=generation, attached=attached, dialect=dialect, awaits_first=awaits
+            ), ()
+        case SessionForked():
+            return replace(session, attached=False, awaits_first=True), ()
         case SessionClosed(reason=reason) | SessionExpired(reason=reason):
             return replace(session, state="closed", response=None), (EndSession(reason),)
         case WorkerChanged():

@@ -234,7 +234,8 @@ class Session(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     model heard before it is stale. ``acks_playback`` says that this client reports playback at all; one that never does
     is taken to hear what it is sent. ``last_response_id`` resolves requests that name none. Of ``usage_input_ms``,
     ``usage_told_ms`` are in the usage of a response already. The session is over at ``ends_at_ms``; the timers of its
-    owner run since ``timed_from_ms``. ``memory`` is what a model that steps has left for its successor.
+    owner run since ``timed_from_ms``. ``awaits_first``: it is a copy that no client has taken up yet.
+    ``memory`` is what a model that steps has left for its successor.
     """
 
     id: str = ""
@@ -242,6 +243,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     state: str = "new"
     opened_by: str | None = None
     ends_at_ms: int | None = None
+    awaits_first: bool = False
     timed_from_ms: int = 0
     expiry_told: bool = False
     generation: int = 0

@@ -49,6 +49,7 @@ DECIDE: dict[type, Decide] = {
     protocol.RefuseCommand: lifecycle.decide_refused,
     protocol.SocketAttached: lifecycle.decide_attached,
     protocol.SocketDetached: lifecycle.decide_detached,
+    protocol.ForkSession: lifecycle.decide_forked,
     inputs.TimerFired: lifecycle.decide_timer,
     inputs.ModelLost: lifecycle.decide_model_lost,
     inputs.WorkerTookOver: takeover.decide_took_over,

@@ -144,6 +144,47 @@ class OpeningPromises(LogStage):
         with pytest.raises(TokenRefused):
             await self.attached(log, ref, b"token-1", b"token-4")
 
+    async def test_an_old_attempt_to_attach_does_not_use_up_a_newer_token(self, log: SessionLog, model: str) -> None:
+        """It was given up, and is answered after the later one whose token the client has."""
+        ref = (await self.created(log, model)).ref
+        tokens = [b"token-%d" % n for n in range(1, 8)]
+        await log.detach(await self.attached(log, ref, tokens[0], tokens[1]), b"left")
+        for late in tokens[2:4]:
+            await log.detach(await self.attached(log, ref, tokens[0], late), b"left")
+        for good in tokens[:4]:
+            assert (await log.admit(ref, good)).generation == 4
+        await self.attached(log, ref, tokens[0], b"late")
+        with pytest.raises(TokenRefused):  # somebody is attached: this is a race
+            await self.attached(log, ref, tokens[0], tokens[6])
+        fifth = await self.attached(log, ref, tokens[1], tokens[4])  # no race: it is ahead of who is attached
+        await log.detach(fifth, b"left")
+        with pytest.raises(TokenRefused):  # whoever had a newer one was here
+            await log.admit(ref, tokens[0])
+        for good in tokens[1:5]:
+            await log.admit(ref, good)
+        sixth = await self.attached(log, ref, tokens[4], tokens[5])
+        await log.detach(sixth, b"left")
+        for refused in tokens[:4]:
+            with pytest.raises(TokenRefused):
+                await log.admit(ref, refused)
+        seventh = await self.attached(log, ref, tokens[4], tokens[6])
+        await log.confirm(seventh)
+        await log.detach(seventh, b"left")
+        for refused in tokens[:6]:
+            with pytest.raises(TokenRefused):
+                await log.admit(ref, refused)
+        await log.admit(ref, tokens[6])
+
+    async def test_of_a_long_row_of_tokens_the_last_ones_are_good(self, log: SessionLog, model: str) -> None:
+        ref, digests = (await self.created(log, model)).ref, [b"%032d" % n for n in range(20)]
+        presented = b"token-1"
+        for digest in digests:
+            await log.detach(await self.attached(log, ref, presented, digest), b"left")
+        for good in (presented, *digests[-2:]):
+            await log.admit(ref, good)
+        with pytest.raises(TokenRefused):
+            await log.admit(ref, digests[0])
+
     async def test_a_token_that_could_attach_admits_and_is_not_used_up(self, log: SessionLog, model: str) -> None:
         attachment, claim = await self.claimed(log, model)
         ref = attachment.ref

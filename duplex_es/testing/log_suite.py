@@ -22,6 +22,7 @@ from ..log.errors import Fenced, LogError, SessionExists, SessionUnknown
 from ..log.memory import MemoryLog
 from ..log.settings import LogSettings
 from .log_history import HistoryPromises, PositionPromises
+from .log_keeping import KeepingPromises
 from .log_ownership import ClaimingPromises, OpeningPromises
 from .log_programs import run_program
 from .log_stage import records, take
@@ -36,6 +37,7 @@ class LogSuite(
     FollowingPromises,
     PositionPromises,
     HistoryPromises,
+    KeepingPromises,
 ):
     """Every promise that can be asked for one call at a time."""
 

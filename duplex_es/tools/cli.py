@@ -9,10 +9,12 @@ from pathlib import Path
 
 from .. import __version__
 from . import demo, doctor, models, talk, up
+from .archive.commands import add_archive_commands
 from .bench import command as bench
 from .errors import ToolError
 from .lifetime import INTERRUPTED, run_interruptible
 from .log.arguments import add_log, add_sessions, add_store
+from .planning import command as plan
 
 DEFAULT_PORT = 8099
 DEFAULT_URL = f"ws://127.0.0.1:{DEFAULT_PORT}/v1/realtime"
@@ -39,6 +41,8 @@ def build_parser() -> argparse.ArgumentParser:
     _add_bench(commands)
     add_log(commands, _leaf)
     add_sessions(commands, _leaf)
+    add_archive_commands(commands, _leaf)
+    _add_plan(commands)
     _add_doctor(commands)
     _add_models(commands)
     return parser
@@ -80,6 +84,12 @@ def _add_up(commands: Commands[argparse.ArgumentParser]) -> None:
     leaf.add_argument("--chat-url", default=None, help="an OpenAI-compatible chat server that writes cascade's answers")
     leaf.add_argument(
         "--worker-option", action="append", default=[], metavar="FLAG", help="one more argument for every worker"
+    )
+    leaf.add_argument(
+        "--pages",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="serve the web pages; without either, only where nobody else can reach them",
     )
 
 
@@ -139,6 +149,17 @@ def _add_bench(commands: Commands[argparse.ArgumentParser]) -> None:
     leaf.add_argument("--out", type=Path, default=None, metavar="FILE", help="also write the report as JSON")
     leaf.add_argument("--plot", type=Path, default=None, metavar="FILE", help="draw it, for example to out.png")
     leaf.add_argument("--quiet", action="store_true", help="no progress on stderr")
+
+
+def _add_plan(commands: Commands[argparse.ArgumentParser]) -> None:
+    leaf = _leaf(commands, "plan", "how many gateways, workers and store nodes so many calls need, and why")
+    leaf.set_defaults(run=plan.run)
+    leaf.add_argument("--sessions", type=_positive, required=True, help="calls at the same time, at the peak")
+    leaf.add_argument("--model", default=DEFAULT_MODEL, help="the model they call")
+    leaf.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="another value for one of the assumptions"
+    )
+    leaf.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
 
 
 def _add_doctor(commands: Commands[argparse.ArgumentParser]) -> None:

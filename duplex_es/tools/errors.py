@@ -1,5 +1,5 @@
-"""What a command reports instead of a traceback."""
+"""Trouble that a command tells in one line on stderr."""
 
+from ..reading.errors import ReadingError as ToolError
 
-class ToolError(Exception):
-    """The command cannot go on; the message says what to do about it. The exit code is 1."""
+__all__ = ["ToolError"]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ..reading.records import InputLine, Line, OutputLine
 from .conversation import SPEECH_STOPPED, Conversation
-from .records import InputLine, Line, OutputLine
 
 
 @dataclass(frozen=True, slots=True)

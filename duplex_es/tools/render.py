@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from .records import InputLine, Line, OutputLine
+from ..reading.records import InputLine, Line, OutputLine
 
 DETAIL_LENGTH = 72
 # What of a message says most; the first that is there is shown, with its name unless that is obvious.

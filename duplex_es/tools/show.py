@@ -9,8 +9,8 @@ from ..log.api import Head, SessionLog
 from ..log.errors import ConfigurationError, LogUnavailable, SessionUnknown
 from ..log.opening import open_log
 from ..log.settings import LogSettings
+from ..reading.records import Line, read_lines
 from .errors import ToolError
-from .records import Line, read_lines
 
 
 @asynccontextmanager

@@ -19,6 +19,7 @@ from .probe import answers_ping, free_port, http_get, is_free
 from .store import store_command
 
 LOOPBACK = "127.0.0.1"
+REALTIME_PATH = "/v1/realtime"
 POLL_S = 0.1
 STORE_READY_S = 10.0
 READY_S = 120.0
@@ -29,6 +30,7 @@ class StackPlan:
     """What to run. ``port`` is the first gateway's, the others follow; 0 picks free ones.
 
     Without ``redis_url`` an embedded store is started. ``worker_options`` are handed to every worker as they are.
+    ``pages`` are the web pages of every gateway; they resume their sessions at any of them.
     """
 
     gateways: int = 1
@@ -40,6 +42,7 @@ class StackPlan:
     slots: int = 8
     log_level: str = "info"
     worker_options: tuple[str, ...] = ()
+    pages: bool = False
 
 
 def program(name: str) -> str:
@@ -73,7 +76,13 @@ class Stack:
     @property
     def urls(self) -> list[str]:
         """Where clients connect, one per gateway."""
-        return [f"ws://{self._reachable_host}:{port}/v1/realtime" for port in self.gateway_ports]
+        return [f"ws://{self._reachable_host}:{port}{REALTIME_PATH}" for port in self.gateway_ports]
+
+    @property
+    def page_urls(self) -> list[str]:
+        """Where a browser finds the web pages, one per gateway; none without ``pages``."""
+        ports = self.gateway_ports if self.plan.pages else []
+        return [f"http://{self._reachable_host}:{port}/" for port in ports]
 
     @property
     def _reachable_host(self) -> str:
@@ -166,7 +175,9 @@ class Stack:
         name = f"gw-{number}"
         where = ("--host", self.plan.host, "--port", str(port), *self._log_options())
         what = ("--default-model", self.plan.model, "--name", f"{name}{self._suffix}")
-        return Child(name, [program("duplex-es-gateway"), *where, *what, *self._logging()], self._say)
+        others = ",".join(url.removesuffix(REALTIME_PATH) for url in self.urls)
+        pages = ("--pages", "on", "--page-gateways", others) if self.plan.pages else ()
+        return Child(name, [program("duplex-es-gateway"), *where, *what, *pages, *self._logging()], self._say)
 
     def _worker(self, number: int, health_port: int) -> Child:
         name = f"worker-{number}"

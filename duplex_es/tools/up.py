@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from duplex_es.client.transport import is_loopback
+
 from .console import Console
 from .stack import Stack, StackPlan
 
@@ -11,6 +13,7 @@ from .stack import Stack, StackPlan
 async def run(args: argparse.Namespace) -> int:
     """The exit code of ``duplex-es up``: 1 when it broke by itself."""
     console = Console()
+    pages = is_loopback(f"ws://{args.host}") if args.pages is None else args.pages
     plan = StackPlan(
         gateways=args.gateways,
         workers=args.workers,
@@ -21,9 +24,12 @@ async def run(args: argparse.Namespace) -> int:
         slots=args.slots,
         log_level=args.log_level,
         worker_options=(*(("--chat-url", args.chat_url) if args.chat_url else ()), *args.worker_option),
+        pages=pages,
     )
     async with Stack(plan, console.named) as stack:
         console.named("up", f"ready: connect to {' or '.join(stack.urls)} (log in {stack.redis_url}); Ctrl-C ends it")
+        for url in stack.page_urls[:1]:
+            console.named("up", f"talk to it in a browser: {url}")
         reason = await stack.wait_until_broken()
         console.named("up", f"{reason}: nothing is left to serve with")
     return 1

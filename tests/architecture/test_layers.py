@@ -19,7 +19,9 @@ ROOT = Path(__file__).resolve().parents[2]
 TOPS = ("duplex_es", "gateway", "workers")
 
 PROTOCOL, MODEL, SESSION, LOG = (f"duplex_es.{name}" for name in ("protocol", "model", "session", "log"))
-CLIENT = "duplex_es.client"
+CLIENT, READING, TIMELINE = (f"duplex_es.{name}" for name in ("client", "reading", "timeline"))
+ARCHIVE = "duplex_es.archive"
+OBSERVABILITY = "duplex_es.observability"
 CORE = {PROTOCOL, MODEL, SESSION, LOG}
 
 # package: (packages of ours it may import, third-party modules it may import)
@@ -30,10 +32,20 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     SESSION: ({PROTOCOL, MODEL}, {"msgspec"}),
     LOG: ({PROTOCOL}, {"redis", "msgpack", "msgspec"}),
     CLIENT: ({PROTOCOL}, {"websockets", "msgspec", "pybase64", "sounddevice"}),
-    "duplex_es.tools": (CORE | {CLIENT}, {"msgspec", "websockets", "matplotlib", "zstandard", "numpy", "soxr"}),
+    READING: ({PROTOCOL, LOG}, {"msgspec", "zstandard"}),
+    ARCHIVE: (
+        {PROTOCOL, SESSION, LOG, READING},
+        {"msgspec", "zstandard", "fsspec", "pyarrow", "cryptography"},
+    ),
+    TIMELINE: ({PROTOCOL, LOG, READING}, {"msgspec"}),
+    OBSERVABILITY: ({PROTOCOL, LOG}, {"prometheus_client", "opentelemetry"}),
+    "duplex_es.tools": (
+        CORE | {CLIENT, READING, TIMELINE, ARCHIVE},
+        {"msgspec", "websockets", "matplotlib", "zstandard", "numpy", "soxr"},
+    ),
     "duplex_es.testing": (CORE, {"msgspec", "pytest"}),
-    "gateway": ({PROTOCOL, LOG}, {"starlette", "uvicorn", "uvloop"}),
-    "workers": (CORE | {"workers.vad"}, {"msgspec", "numpy", "soxr", "uvloop"}),
+    "gateway": ({PROTOCOL, LOG, READING, TIMELINE, OBSERVABILITY}, {"starlette", "uvicorn", "uvloop"}),
+    "workers": (CORE | {"workers.vad", OBSERVABILITY}, {"msgspec", "numpy", "soxr", "uvloop"}),
     "workers.vad": ({PROTOCOL}, {"numpy", "onnxruntime"}),
     "workers.engine": (set(), {"numpy"}),
     "workers.neural_minicpmo": ({"workers.engine"}, {"numpy", "torch", "transformers", "PIL"}),

@@ -111,6 +111,35 @@ async def test_a_client_that_was_away_is_refused_a_position_that_was_written_aga
     assert [entry.body for entry in found] == [b"other 6", b"other 7", b"other 8", b"other 9"]
 
 
+@pytest.mark.parametrize("goodbye", ["close", "release", "detach"])
+async def test_whoever_lets_go_right_after_the_loss_writes_the_end_again_first(
+    store: StoreProcess, make: Make, goodbye: str
+) -> None:
+    log, reader = make(store), make(store)
+    attachment, claim = await LogStage.claimed(log, "echo")
+    await write(log, claim, 1, 5)
+    await log.append_input(attachment, 1, [Record(b"said 1")])
+    keep(store)
+    await write(log, claim, 6, 8)
+    await log.append_input(attachment, 2, [Record(b"said 2"), Record(b"said 3")])
+    lose(store)
+    match goodbye:
+        case "close":
+            await log.close(claim, "done")
+        case "release":
+            await log.release(claim)
+        case _:
+            await log.detach(attachment, b"left")
+    head = await reader.head(claim.ref.session_id)
+    if goodbye == "detach":
+        found = await reader.read_input(claim.ref, EntryId(1, 0))
+        assert [entry.body for entry in found] == [b"said 1", b"said 2", b"said 3", b"left"]
+        assert not head.attached
+    else:
+        assert [entry.body for entry in await reader.read_output(claim.ref, 0)] == [b"%d" % n for n in range(1, 9)]
+        assert (head.state, head.output.number) == ("closed" if goodbye == "close" else "waiting", 8)
+
+
 async def test_before_anybody_writes_again_the_lost_position_is_refused_too(store: StoreProcess, make: Make) -> None:
     log, other = make(store), make(store)
     attachment, claim = await LogStage.claimed(log, "echo")

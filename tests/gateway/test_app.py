@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from websockets.exceptions import InvalidStatus
 
@@ -61,6 +63,22 @@ async def test_a_stopping_gateway_turns_newcomers_away_before_the_upgrade(gatewa
         async with joined(gateway.url()):
             pass
     assert refused.value.response.status_code == 503
+
+
+@pytest.mark.parametrize(("pages", "status"), [("off", 404), ("on", 200)])
+async def test_the_pages_are_there_only_where_the_operator_wants_them(log: MemoryLog, pages: str, status: int) -> None:
+    async with running(log, pages=pages) as gateway:
+        statuses = [await get_status(gateway.port, path) for path in ("/", "/web/config.json", "/web/shared/style.css")]
+    assert statuses == [status] * 3
+
+
+async def get_status(port: int, path: str) -> int:
+    """The status of a plain GET."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+    line = await reader.readline()
+    writer.close()
+    return int(line.split()[1])
 
 
 async def test_a_defect_outside_any_session_is_told_and_the_gateway_goes_on(

@@ -26,6 +26,7 @@ from duplex_es.protocol import (
 from duplex_es.protocol.dialects import BETA, DUPLEX, GA, NATIVE
 from gateway import endings
 from gateway.peer import Gone
+from gateway.watching import SocketWatch
 
 pytestmark = pytest.mark.unit
 
@@ -77,6 +78,7 @@ class Heard:
 
     def __init__(self, dialect: str) -> None:
         self.dialect = dialect
+        self.watch = SocketWatch()
         self.close_: tuple[int, str, object] | None = None
 
     async def close(self, code: int, reason: str, last: object) -> None:

@@ -10,6 +10,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from duplex_es.log.memory import MemoryLog
+from duplex_es.observability.tracing import TraceContext
 from duplex_es.protocol import Heartbeat, OpenSession, RefuseCommand, SocketAttached
 from tests.gateway.stage import Client, FakeWorker, Gateway, inputs_of, joined, running, types
 
@@ -48,7 +49,9 @@ async def test_a_session_update_opens_and_is_answered_as_one(gateway: Gateway, q
         assert updated["server_event_seq"] == 1
         assert updated["session"] == created["session"]
         first, opening = await inputs_of(gateway.service.log, "mine")
-        assert first == SocketAttached(generation=1, gateway="gateway-1")
+        assert isinstance(first, SocketAttached)
+        assert (first.generation, first.gateway) == (1, "gateway-1")
+        assert TraceContext.read(first.traceparent) is not None
         assert opening == OpenSession(session={"session_id": "mine"}, model="cascade", event_id="e1")
 
 

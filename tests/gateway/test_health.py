@@ -54,7 +54,9 @@ async def test_a_gateway_with_its_log_is_alive_and_ready(gateway: Gateway) -> No
     async with joined(gateway.url("duplex=1&model=cascade")) as client:
         await client.hear_type("session.created")
         assert await get(gateway, "/healthz") == (200, {"status": "ok", "gateway": "gateway-1", "sockets": 1})
-    assert await get(gateway, "/readyz") == (200, {"ready": True})
+    status, body = await get(gateway, "/readyz")
+    assert (status, body["ready"], "reason" in body) == (200, True, False)
+    assert {name: check["ok"] for name, check in body["checks"].items()} == {"serving": True, "log": True}
 
 
 async def test_models_are_those_of_the_workers_in_the_openai_shape(log: MemoryLog) -> None:

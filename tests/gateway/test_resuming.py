@@ -11,6 +11,7 @@ import pytest
 from duplex_es.log.api import START, SessionLog
 from duplex_es.log.memory import MemoryLog
 from duplex_es.protocol import AppendText, SessionExpired
+from duplex_es.testing.log_stage import eventually
 from gateway import resuming
 from gateway.peer import Peer
 from tests.gateway.stage import Client, FakeWorker, Gateway, audio_delta, inputs_of, joined, running, types, until
@@ -339,6 +340,47 @@ async def test_a_seq_beyond_the_last_frame_is_a_conflict(gateway: Gateway, other
     async with joined(gateway.url()) as client:
         created = await client.open()
         await refused(other, created, 2, "session_resume_conflict")
+
+
+async def test_a_seq_that_is_written_again_within_a_second_is_none(
+    gateway: Gateway, other: Gateway, worker: FakeWorker
+) -> None:
+    """The store has lost its last moments, and the worker has not written them again yet."""
+    async with joined(gateway.url()) as client:
+        created = await client.open(session_id="mine")
+        async with joined(other.url("autostart=0")) as resuming_client:
+            await resuming_client.resume(created, 3)
+            await asyncio.sleep(resuming.ASKED_EVERY_S / 2)
+            await worker.show("mine", *(await _words(4)))
+            resumed = await resuming_client.hear_type("session.resumed")
+            assert resumed["attachment_generation"] == 2
+            assert [(await resuming_client.hear())["server_event_seq"] for _ in range(2)] == [4, 5]
+
+
+async def test_an_attempt_that_was_given_up_takes_nothing_from_the_client_that_has_a_newer_token(
+    gateway: Gateway, other: Gateway
+) -> None:
+    async with joined(gateway.url()) as client:
+        created = await client.open(session_id="mine")
+    async with joined(gateway.url("autostart=0")) as client:
+        await client.resume(created, 1)
+        newer = await client.hear_type("session.resumed")
+        client.socket.transport.abort()  # a goodbye would have confirmed it
+
+    async def is_held() -> bool:
+        return (await gateway.service.log.head("mine")).attached
+
+    await eventually(is_held, lambda held: not held)
+    async with joined(other.url("autostart=0")) as late, joined(gateway.url("autostart=0")) as client:
+        await late.resume(created, 1)
+        assert (await late.hear_type("session.resumed"))["attachment_generation"] == 3
+        await client.resume(newer, 1)
+        assert (await client.hear_type("session.resumed"))["attachment_generation"] == 4
+        assert (await late.hear_type("session.replaced"))["attachment_generation"] == 3
+        await client.say("session.heartbeat")
+        await client.hear_type("session.heartbeat_ack")
+    await refused(other, created, 1, "invalid_resume_token")
+    await refused(other, newer, 1, "invalid_resume_token")
 
 
 async def test_below_what_was_acknowledged_is_a_gap_and_the_token_stays_good(gateway: Gateway, other: Gateway) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
@@ -20,8 +21,12 @@ def test_flags_win_over_variables_and_those_over_defaults() -> None:
 def test_every_setting_has_a_flag_a_variable_a_row_and_a_meaning() -> None:
     table, usage = settings_table(), parser({}).format_help()
     for option in fields(Settings):
-        assert f"| `{flag(option.name)}` | `{variable(option.name)}` |" in table
-        assert flag(option.name) in usage
+        if "secret" in option.metadata:
+            assert f"| only the variable | `{variable(option.name)}` |" in table
+            assert f"{flag(option.name)} " not in usage
+        else:
+            assert f"| `{flag(option.name)}` | `{variable(option.name)}` |" in table
+            assert flag(option.name) in usage
         assert option.metadata["help"]
 
 
@@ -40,6 +45,11 @@ def test_every_setting_has_a_flag_a_variable_a_row_and_a_meaning() -> None:
         (["--replicas", "-1"], {}),
         (["--durability", "eternal"], {}),
         (["--max-event-bytes", "99999999"], {}),
+        (["--pages", "maybe"], {}),
+        (["--page-gateways", "ws://a:1,http://b"], {}),
+        (["--operator-token-file", "/nowhere/at/all"], {}),
+        ([], {"DUPLEX_ES_OPERATOR_TOKEN": "short"}),
+        (["--operator-token", "a-token-of-some-length"], {}),
     ],
 )
 def test_what_cannot_be_is_a_usage_error(
@@ -62,3 +72,13 @@ def test_a_dead_peer_is_noticed_within_thirty_seconds_by_default() -> None:  # E
     settings = Settings()
     assert settings.ping_interval_s + settings.ping_timeout_s + SECOND_LOOK_S < 30
     assert settings.ping_timeout_s > 15, "a stall of 15 s must end no call"
+
+
+def test_the_operator_token_comes_from_a_file_or_the_environment_and_is_not_shown(tmp_path: Path) -> None:
+    settings = read_settings([], {"DUPLEX_ES_OPERATOR_TOKEN": "a-token-of-some-length"})
+    assert settings.operator_secret() == "a-token-of-some-length"
+    assert "a-token-of-some-length" not in repr(settings)
+    file = tmp_path / "token"
+    file.write_text("another-token-of-length\n")
+    assert read_settings(["--operator-token-file", str(file)], {}).operator_secret() == "another-token-of-length"
+    assert Settings().operator_secret() is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from duplex_es.log.addresses import Target, parse_store_url
@@ -35,6 +37,30 @@ def test_credentials_are_those_of_the_stores_and_sentinels_have_their_own() -> N
     assert (sentinels["username"], sentinels["password"], sentinels["ssl_ca_certs"]) == ("watch", "a&b", "/ca.pem")
     assert stores["connection_class"] is sentinels["connection_class"]
     assert "sentinel_password" not in found.url
+
+
+@pytest.mark.parametrize("url", ["rediss://app@h:1/2", "redis+cluster://app@h", "redis+sentinel://app@h/voice"])
+def test_a_password_can_be_in_a_file(url: str, tmp_path: Path) -> None:
+    held = tmp_path / "password"
+    held.write_text("a&b @?%/\n")
+    found = parse_store_url(f"{url}?password_file={held}&ssl_ca_certs=/ca.pem")
+    options = connection_options(found.url, LogSettings())
+    assert (options["username"], options["password"], options["ssl_ca_certs"]) == ("app", "a&b @?%/", "/ca.pem")
+    assert "password_file" not in options
+
+
+def test_the_sentinels_own_password_can_be_in_a_file(tmp_path: Path) -> None:
+    held = tmp_path / "password"
+    held.write_text("w&tch")
+    found = parse_store_url(f"redis+sentinel://h/voice?sentinel_username=watch&sentinel_password_file={held}")
+    sentinels = connection_options(found.sentinel_url, LogSettings())
+    assert (sentinels["username"], sentinels["password"]) == ("watch", "w&tch")
+    assert "w%26tch" not in found.url
+
+
+def test_a_password_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"password cannot be read: .*/nothing"):
+        parse_store_url(f"redis://h?password_file={tmp_path}/nothing")
 
 
 def test_nodes_of_a_cluster_are_named_in_a_row() -> None:

@@ -337,6 +337,7 @@ async def test_a_killed_primary_is_replaced_under_load(own_cluster: StoreCluster
     async with two_logs(own_cluster.url) as (log, reader), traffic(log, reader) as load:
         slot = load.slots[0]
         before = own_cluster.primary_of(slot)
+        await asyncio.to_thread(own_cluster.wait_until_followed, slot)
         before.kill()
         await asyncio.to_thread(own_cluster.wait_for_other_than, slot, before)
         await load.goes_on()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from duplex_es.log.api import EntryId, Head, SessionRef
-from duplex_es.log.heads import head_from, standing_from
+from duplex_es.log.heads import head_from, is_listed, standing_from
 
 pytestmark = pytest.mark.unit
 
@@ -38,3 +38,9 @@ def test_a_standing_is_about_the_writers_of_the_followed_stream() -> None:
     assert standing_from(look, output=True).attachment == 2
     assert standing_from(look, output=True).read_after == EntryId(7, 40)
     assert standing_from(look, output=True).first_seq == 5
+
+
+def test_a_digest_is_listed_with_its_length() -> None:
+    assert is_listed(b"two", b"3:one3:two")
+    assert not is_listed(b"two", b"4:twos3:one")
+    assert not is_listed(b"two", b"")

@@ -84,3 +84,15 @@ async def test_a_change_wakes_everybody_who_waits_and_nobody_who_comes_later() -
     made.changed()
     await asyncio.wait_for(asyncio.gather(*waiting), 1)
     assert not made.wake.is_set()
+
+
+def test_an_older_token_leaves_those_good_that_were_given_out_since() -> None:
+    made = MemorySession(SessionRef("s", 0), "echo", b"1")
+    for presented, following in ((b"1", b"2"), (b"1", b"3"), (b"1", b"4")):
+        made.rotate_token(presented, following)
+    assert [made.is_good(digest, attached=True) for digest in (b"1", b"2", b"3", b"4")] == [False, True, True, True]
+    assert made.is_good(b"1", attached=False)
+    made.rotate_token(b"3", b"5")
+    assert [made.is_good(b"%d" % n, attached=False) for n in range(1, 6)] == [False, False, True, True, True]
+    made.confirm_token()
+    assert [made.is_good(digest, attached=False) for digest in (b"3", b"4", b"5")] == [False, False, True]

@@ -225,6 +225,43 @@ async def test_a_closed_session_leaves_nothing_behind(own_valkey: StoreProcess, 
     await log.close_connections()
 
 
+async def test_ten_thousand_sessions_leave_as_many_keys_and_as_much_memory_as_before(
+    own_valkey: StoreProcess, raw: redis.Redis
+) -> None:
+    """E19: nothing of them stays, and no stream has a group with a list of what is pending."""
+    log = RedisLog.from_url(own_valkey.url, LogSettings(retention_s=0.2, sweep_interval_s=0.5))
+
+    async def live() -> None:
+        await LogStage.created(log, "echo")
+        claim, _ = await LogStage.must_claim(log, "worker-1", "echo")
+        await log.append_output(claim, 1, [Record(b"1", b"pcm")])
+        await log.checkpoint(claim, b"cp", opening=b"answer")
+        await log.close(claim, "done")
+
+    async def live_and_be_forgotten(count: int) -> tuple[int, int]:
+        async def some() -> None:
+            for _ in range(count // 50):
+                await live()
+
+        await asyncio.gather(*(some() for _ in range(50)))
+
+        async def left() -> list[bytes]:
+            return [key for key in raw.scan_iter(count=1000) if not key.endswith(b":sessions")]
+
+        await eventually(left, lambda found: not found)
+        return raw.dbsize(), raw.info("memory")["used_memory"]
+
+    keys_before, bytes_before = await live_and_be_forgotten(5_000)  # so many that every partition has had one
+    keys_after, bytes_after = await live_and_be_forgotten(10_000)
+    assert keys_after == keys_before == keys.PARTITIONS
+    assert bytes_after < bytes_before + 256 * 1024
+    attachment, _ = await LogStage.claimed(log, "echo")
+    session = SessionKeys.of(attachment.ref)
+    for stream in (session.input, session.output):
+        assert raw.xinfo_groups(stream.records) == raw.xinfo_groups(stream.audio) == []
+    await log.close_connections()
+
+
 async def test_the_last_two_checkpoints_are_stored(log: RedisLog, raw: redis.Redis) -> None:
     attachment, claim = await LogStage.claimed(log, "echo")
     for checkpoint in (b"1", b"2", b"3"):

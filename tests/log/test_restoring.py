@@ -10,8 +10,8 @@ import pytest
 from duplex_es.log.errors import SessionExists
 from duplex_es.log.memory import MemoryLog
 from duplex_es.log.restoring import restore
-from duplex_es.tools.log.dxlog import FileSource
-from duplex_es.tools.log.source import LiveSource
+from duplex_es.reading.dxlog import FileSource
+from duplex_es.reading.source import LiveSource
 
 pytestmark = pytest.mark.unit
 

@@ -25,11 +25,13 @@ from duplex_es.log.errors import (
     SessionUnknown,
     TokenRefused,
 )
+from duplex_es.log.keeping import keeping_of
 from duplex_es.log.keys import SessionKeys
 from duplex_es.log.memory import MemoryLog
 from duplex_es.log.redis import RedisLog
 from duplex_es.log.scripts import Call, Script, Scripts, callable_scripts, library, load_scripts, refused, session_call
 from duplex_es.log.settings import LogSettings
+from duplex_es.testing.log_keeping import given
 from duplex_es.testing.log_programs import run_program
 from duplex_es.testing.log_stage import LogStage
 
@@ -80,12 +82,17 @@ def test_a_script_answers_only_the_errors_of_its_header(script: Script) -> None:
     answered = set(re.findall(r"error_reply\('([A-Z]+)", script.text))
     if "refusal(" in script.text:
         answered |= {"UNKNOWN", "FENCED"}
+    if "closed_life(" in script.text:
+        answered |= {"UNKNOWN", "EXISTS"}
+    if "lost_after(" in script.text:
+        answered |= {"LOST"}
     assert answered == set(script.errors) - {"none"}
 
 
 @pytest.mark.parametrize("script", callable_scripts(), ids=lambda script: script.name)
 def test_a_script_that_only_reads_says_so(script: Script) -> None:
-    writing = r"'(HSET|HDEL|DEL|XADD|XTRIM|ZADD|ZREM|PEXPIRE|PUBLISH)'|fence_off|publish|end_session|forget_doubt"
+    commands = "HSET|HDEL|DEL|XADD|XTRIM|ZADD|ZREM|RENAME|PEXPIRE|PUBLISH"
+    writing = rf"'({commands})'|fence_off|publish|end_session|forget_doubt"
     assert ("no-writes" in script.flags) == (re.search(writing, script.text) is None)
 
 
@@ -104,13 +111,13 @@ def test_a_call_is_put_together_from_the_header(script: Script) -> None:
 
 def test_a_queue_needs_its_model() -> None:
     with pytest.raises(TypeError):
-        session_call("release", SESSION, incarnation=0, fence=1, member="", announcement="")
+        session_call("release", SESSION, incarnation=0, fence=1, known=0, member="", announcement="")
 
 
 def test_keys_are_handed_on_in_the_order_that_the_ending_expects() -> None:
     order = re.search(r"`keys` are ([\w ]+), in this order", load_scripts()["prelude_heads"].text)
     assert order is not None
-    for name in ("close", "expire"):
+    for name in ("close", "expire", "terminate"):
         assert load_scripts()[name].keys == tuple(order[1].split())
 
 
@@ -188,6 +195,17 @@ async def reinstate_lost_ones(log: RedisLog) -> None:
         assert await log.nodes.scripts.call(log.nodes.calls, call) == 0
 
 
+async def keep_and_erase(log: RedisLog) -> None:
+    """What operators do, and no program does."""
+    attachment, _ = await LogStage.claimed(log, "kept")
+    keeping = keeping_of(log)
+    await keeping.terminate(attachment.ref, "erased")
+    (life,) = await keeping.lives(attachment.ref.session_id)
+    await keeping.replace(life, given(()), given(()), (1, b"state"))
+    await keeping.shorten(attachment.ref, 60)
+    await keeping.erase(attachment.ref)
+
+
 async def test_no_script_touches_a_key_it_did_not_declare(  # E31
     fake: RedisLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,6 +228,7 @@ async def test_no_script_touches_a_key_it_did_not_declare(  # E31
     await abandon_a_claim(fake)
     await reinstate_lost_ones(fake)
     assert await fake.expire_unclaimed(-3600.0)
+    await keep_and_erase(fake)
     assert called == {script.name for script in callable_scripts()}
     await fake.close_connections()
 

@@ -56,6 +56,7 @@ async def test_appends_go_on_after_a_failover_with_the_old_primary_alive(
     """E16: SENTINEL FAILOVER; the old primary answers READONLY, and what it took last is not in the new one."""
     with start_sentinel(kind, replicas=2, sentinels=3) as stack:
         async with two_logs(stack.url) as (log, reader), traffic(log, reader) as load:
+            await asyncio.to_thread(stack.wait_until_followed)
             load.worst_s = 0.0
             successor = await asyncio.to_thread(stack.failover)
 
@@ -72,6 +73,7 @@ async def test_appends_go_on_after_a_failover_with_the_old_primary_alive(
 
 async def test_appends_go_on_after_the_primary_was_killed(stack: SentinelStack) -> None:
     async with two_logs(stack.url) as (log, reader), traffic(log, reader) as load:
+        await asyncio.to_thread(stack.wait_until_followed)
         before = stack.primary
         before.kill()
         await asyncio.to_thread(stack.wait_for_other_than, before)

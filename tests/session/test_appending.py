@@ -12,6 +12,7 @@ from duplex_es.protocol import (
     CommitInput,
     frames,
 )
+from duplex_es.session.appending import MAX_PENDING_BYTES
 from duplex_es.session.effects import AskModel, FeedAppended
 from duplex_es.session.events import (
     AudioAppended,
@@ -211,3 +212,22 @@ def test_a_turn_based_model_takes_typed_text_with_the_audio() -> None:
     assert [part.type for part in added.item.content] == ["input_text", "input_audio"]  # type: ignore[union-attr]
     assert added.item.content[0].text == "and tomorrow?"  # type: ignore[index]
     scenario.asks_for(AskModel(EndTurn(epoch=0, item_id=item_id(), respond=False)))
+
+
+def test_no_more_sound_than_fits_waits_for_a_turn_to_end() -> None:
+    longest_ms = MAX_PENDING_BYTES // 4 // 16
+    full = chat().given(append(longest_ms - 200), append(200))
+    full.when(append(200)).refuses("input_backpressure", param="audio")
+    full.given(ClearInput()).when(append(200)).then(SpeechStarted, AudioAppended)
+    full.given(CommitInput()).when(append(200)).then(SpeechStarted, AudioAppended)
+    patient().given(append(longest_ms)).when(append(200)).then(AudioAppended)
+
+
+def test_with_a_detector_only_the_utterance_waits_and_its_end_is_heard() -> None:
+    longest_ms = MAX_PENDING_BYTES // 4 // 16
+    quiet = chat(turn_detection=VAD).given(detected(longest_ms, active=False))
+    speaking = quiet.when(detected(started=True, start_ms=longest_ms)).then(SpeechStarted, AudioAppended)
+    full = speaking.given(detected(longest_ms - 200))
+    full.when(detected()).refuses("input_backpressure", param="audio")
+    shown = [type(frame) for frame in full.when(detected(stopped=True)).frames]
+    assert frames.InputAudioBufferSpeechStopped in shown

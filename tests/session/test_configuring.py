@@ -242,3 +242,12 @@ def test_a_turn_based_detector_is_what_a_stock_client_asked_for_not_what_it_was_
     assert opening_settings(rewritten, PATIENT, "patient").turn_detection is None
     manual = opening_settings({"turn_detection": None, KEPT_AS: None}, TURN_BASED, "turns")
     assert manual.turn_detection is None
+
+
+def test_a_stock_clients_later_update_changes_only_the_fields_that_it_names() -> None:
+    first = {"type": "server_vad", "threshold": 0.4, "silence_duration_ms": 900}
+    scenario = opened(PATIENT, {"turn_detection": first, KEPT_AS: first})
+    then = {"type": "server_vad", "threshold": 0.7}
+    settings = scenario.when(update(turn_detection=then, **{KEPT_AS: then})).session.settings
+    assert settings.turn_detection is not None
+    assert (settings.turn_detection["threshold"], settings.turn_detection["silence_duration_ms"]) == (0.7, 900)

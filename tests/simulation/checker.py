@@ -86,7 +86,8 @@ def check(node: Node, acknowledged: Acknowledged, client: Client, *, loses: bool
 
     ``loses``: the store lost what it had acknowledged. ``heals``: whoever can write it again lives.
     """
-    told = client.told
+    session = stored(node, client.session_id, client.incarnation)
+    told = told_of(client, session)
     if not client.over:
         yield f"it does not settle: {client.standing}"
     excused = ENDINGS_AFTER_LOSS if loses else DOUBT if node.restarts else ()
@@ -95,7 +96,6 @@ def check(node: Node, acknowledged: Acknowledged, client: Client, *, loses: bool
     yield from check_lines(client)
     if not client.session_id:
         return
-    session = stored(node, client.session_id, client.incarnation)
     # What is lost after the call has ended, or while its last word is under way, is nobody's to write again.
     too_late = client.over_at_s <= node.lost_at_s + (LAST_WORD_S if client.closed else 0.0)
     yield from check_bodies(client, session, forgiving=told is not None or too_late)
@@ -112,6 +112,17 @@ def check(node: Node, acknowledged: Acknowledged, client: Client, *, loses: bool
         yield from check_order(client)
         if not too_late:
             yield from check_output(client, session)
+
+
+def told_of(client: Client, session: Stored) -> str | None:
+    """The ending that a client did not ask for.
+
+    One that asked to close and hears that its session is no more got what it asked for only if the session was closed:
+    the store still knows.
+    """
+    if client.closed_unheard and session.state != b"closed":
+        return "session_resume_expired"
+    return client.told
 
 
 # -- what the client saw -----------------------------------------------------------------------------------------------
@@ -276,7 +287,7 @@ def check_output(client: Client, session: Stored) -> Iterator[str]:
             if (int(major), int(minor)) < consumed:
                 yield f"output {generation}-{number} goes back from input {consumed} to {record.consumed}"
             consumed = int(major), int(minor)
-    if client.closed and client.told is None and session.state not in (b"closed", None):
+    if client.closed and client.told is None and session.state != b"closed":
         yield f"the session was closed and its head is {session.state!r}"
 
 

@@ -86,6 +86,7 @@ class Client:
         self.incarnation = 0
         self.told: str | None = None
         self.closed = False
+        self.closed_unheard = False
         self.close_sent = False
         self.over = False
         self.over_at_s = math.inf
@@ -388,7 +389,8 @@ class Client:
         elif outcome == "invalid_resume_token" and self.doubts and self._may_be_valid_yet():
             self.told = None
         elif outcome == "session_resume_expired" and self.close_sent:
-            self.closed = True
+            # It asked for that, and cannot know whether this is why: the store knows.
+            self.closed = self.closed_unheard = True
             raise Over
         else:
             self.told = self.told or outcome

@@ -11,13 +11,16 @@ from contextlib import suppress
 from typing import Any
 
 from duplex_es.client import DuplexClient, DuplexClientError, ReconnectPolicy
-from tests.support.chaos_talker import BYTES_PER_MS, LIMIT_S, WORDS, Heard, Line, Talker
+from tests.support.chaos_talker import BYTES_PER_MS, WORDS, Heard, Line, Talker
 
 POLICY = ReconnectPolicy(max_attempts=40, backoff_s=(0.1, 1.0))
 
 
 class LibraryTalker(Talker):
     """Asks and hears through ``DuplexClient``, which resumes by itself; all sockets together are one line here."""
+
+    policy = POLICY
+    """How it comes back."""
 
     def __init__(self, number: int, urls: Sequence[str], draw: random.Random, *, first: int = 0, **habits: Any) -> None:
         super().__init__(number, urls, draw, first=first, **habits)
@@ -29,7 +32,7 @@ class LibraryTalker(Talker):
         first = self._at % len(self.urls)
         urls = [*self.urls[first:], *self.urls[:first]]
         try:
-            async with asyncio.timeout(LIMIT_S), DuplexClient(urls, model="echo", reconnect=POLICY) as client:
+            async with asyncio.timeout(self.limit_s), DuplexClient(urls, model="echo", reconnect=self.policy) as client:
                 events = client.events()
                 self.session_id, self.incarnation = str(client.session_id), client.incarnation or 0
                 self.lines.append(Line(client.url, 0))
@@ -43,7 +46,7 @@ class LibraryTalker(Talker):
                     reader.cancel()
                     microphone.cancel()
         except TimeoutError:
-            self.told = f"nothing: still waiting after {LIMIT_S:g} s, {self.standing}"
+            self.told = f"nothing: still waiting after {self.limit_s:g} s, {self.standing}"
         except DuplexClientError as error:
             self.told = f"{type(error).__name__}: {error}"
 

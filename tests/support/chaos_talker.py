@@ -120,6 +120,8 @@ class Talker:
         self.murmur_ms: int = habits.get("murmur_ms", 200)
         self.idles: bool = habits.get("idles", False)
         self.races: bool = habits.get("races", False)
+        self.limit_s: float = habits.get("limit_s", LIMIT_S)
+        """How long the whole call may take."""
         self.moves = False
         """Set, it resumes on another socket although the one it has is sound."""
         self.session: Wire = {}
@@ -172,13 +174,13 @@ class Talker:
         """Live the whole call. What goes wrong is in ``told``; only a broken test raises."""
         microphone: asyncio.Task[None] | None = None
         try:
-            async with asyncio.timeout(LIMIT_S):
+            async with asyncio.timeout(self.limit_s):
                 await self._open()
                 microphone = asyncio.create_task(self._murmur())
                 while self.told is None and not self.closed:
                     await self._go_on()
         except TimeoutError:
-            self.told = f"nothing: still waiting after {LIMIT_S:g} s, {self.standing}"
+            self.told = f"nothing: still waiting after {self.limit_s:g} s, {self.standing}"
         finally:
             for task in (microphone, *self._watchers):
                 if task is not None:

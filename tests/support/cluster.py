@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 
 import redis
 
+from duplex_es.log import keys
 from duplex_es.log.keys import SLOTS
 from tests.support.processes import StoreProcess, free_port
 from tests.support.sentinel import started, until
@@ -132,6 +134,15 @@ class StoreCluster:
             return True
 
         until(moved, "another primary")
+
+    def wait_until_followed(self, slot: int) -> None:
+        """Return once every replica has all that the slot's primary took before: what a test keeps is safe there."""
+        replicas = len(self.replicas_of(slot))
+        key = next(f"followed-{n}" for n in count() if keys.slot(f"followed-{n}") == slot)
+        with redis.Redis(port=self.primary_of(slot).port, socket_timeout=10) as primary:
+            # WAIT vouches for the asking connection's own writes, and replicas take all writes in one order.
+            primary.set(key, "1", px=10_000)
+            until(lambda: int(primary.wait(replicas, 1_000)) >= replicas, "the replicas to follow")
 
     # -- state -----------------------------------------------------------------------------------------------------
 

@@ -21,14 +21,17 @@ class Service:
 
     def __init__(self, program: str, *arguments: str, ready_port: int) -> None:
         self.ready_url = f"http://127.0.0.1:{ready_port}/readyz"
-        self._log = Path(tempfile.mkstemp(prefix=f"{program}-", suffix=".log")[1])
+        self._log = Path(tempfile.mkstemp(prefix=f"{Path(program).name}-", suffix=".log")[1])
         with self._log.open("wb") as lines:
             self.process = subprocess.Popen(
-                [str(Path(sys.executable).with_name(program)), *arguments],
+                self._command(program, arguments),
                 stdout=lines,
                 stderr=lines,
                 start_new_session=True,
             )
+
+    def _command(self, program: str, arguments: tuple[str, ...]) -> list[str]:
+        return [str(Path(sys.executable).with_name(program)), *arguments]
 
     @property
     def words(self) -> str:

@@ -28,7 +28,7 @@ def leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]
 def test_every_leaf_runs_something_and_explains_every_flag() -> None:
     found = {parser.prog.removeprefix("duplex-es "): parser for parser in leaves(cli.build_parser())}
     log = {f"log {name}" for name in ("show", "tail", "verify", "audio", "stats", "diff", "export", "import")}
-    assert set(found) == {"up", "talk", "demo", "bench", "sessions", "doctor", "models"} | log
+    assert set(found) == {"up", "talk", "demo", "bench", "sessions", "doctor", "models", "plan"} | log
     for parser in found.values():
         assert parser.description
         assert callable(parser.get_default("run"))

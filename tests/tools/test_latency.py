@@ -9,9 +9,9 @@ import pytest
 
 from duplex_es.client.events import view
 from duplex_es.log.api import EntryId
+from duplex_es.reading.records import InputLine, Line, OutputLine
 from duplex_es.tools.conversation import Conversation, Heard
 from duplex_es.tools.latency import Latency, measure
-from duplex_es.tools.records import InputLine, Line, OutputLine
 
 pytestmark = pytest.mark.unit
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from duplex_es.log.api import EntryId
-from duplex_es.tools.records import InputLine, OutputLine
+from duplex_es.reading.records import InputLine, OutputLine
 from duplex_es.tools.render import render
 
 pytestmark = pytest.mark.unit

@@ -92,6 +92,16 @@ async def test_an_outside_store_is_used_as_it_is_and_not_ended() -> None:
 
 
 @pytest.mark.usefixtures("stand_ins")
+async def test_the_pages_of_every_gateway_know_all_gateways() -> None:
+    hearing = Hearing()
+    async with Stack(StackPlan(gateways=2, port=0, model="echo", pages=True), hearing) as stack:
+        sockets = ",".join(f"ws://127.0.0.1:{port}" for port in stack.gateway_ports)
+        assert stack.page_urls == [f"http://127.0.0.1:{port}/" for port in stack.gateway_ports]
+    for name in ("gw-1", "gw-2"):
+        assert f"--pages on --page-gateways {sockets}" in hearing.flags(name)
+
+
+@pytest.mark.usefixtures("stand_ins")
 async def test_a_worker_that_cannot_start_ends_all_with_its_own_words() -> None:
     stack = Stack(StackPlan(port=0, model="broken"), Hearing())
     with pytest.raises(ToolError, match=r"worker-1 ended with code 1(.|\n)*no weights here"):

@@ -21,6 +21,7 @@ class StandInStack:
     plans: list[StackPlan]
     urls = ("ws://127.0.0.1:1/v1/realtime", "ws://127.0.0.1:2/v1/realtime")
     redis_url = "redis://127.0.0.1:3/0"
+    page_urls = ("http://127.0.0.1:1/", "http://127.0.0.1:2/")
 
     def __init__(self, plan: StackPlan, say: Say) -> None:
         self.plans.append(plan)
@@ -54,8 +55,29 @@ async def test_the_flags_become_the_plan_and_one_line_says_where_to_connect(
             port=9000,
             slots=4,
             worker_options=("--chat-url", "http://c", "--a", "b"),
+            pages=True,
         ),
     ]
     printed = capsys.readouterr().out
     assert "connect to ws://127.0.0.1:1/v1/realtime or ws://127.0.0.1:2/v1/realtime" in printed
+    assert "talk to it in a browser: http://127.0.0.1:1/" in printed
     assert "store ended with code -9" in printed
+
+
+@pytest.mark.parametrize(
+    ("flags", "served"),
+    [
+        ([], True),
+        (["--host", "0.0.0.0"], False),
+        (["--host", "0.0.0.0", "--pages"], True),
+        (["--no-pages"], False),
+    ],
+)
+async def test_the_pages_are_served_where_nobody_else_can_reach_them_or_when_asked_for(
+    monkeypatch: pytest.MonkeyPatch, flags: list[str], served: bool
+) -> None:
+    plans: list[StackPlan] = []
+    monkeypatch.setattr(StandInStack, "plans", plans, raising=False)
+    monkeypatch.setattr(up, "Stack", StandInStack)
+    await up.run(build_parser().parse_args(["up", *flags]))
+    assert plans[0].pages is served

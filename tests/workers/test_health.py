@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
 from duplex_es.log.memory import MemoryLog
 from tests.support.processes import free_port
 from workers.health import Health
-from workers.host import Host
+from workers.host import LOG, MODEL, Host
 from workers.models.echo import EchoModel
 
 pytestmark = pytest.mark.unit
@@ -51,23 +52,37 @@ async def served() -> AsyncIterator[Served]:
 
 
 async def test_a_worker_is_alive_as_soon_as_it_listens(served: Served) -> None:
-    assert await served.get("/healthz") == (200, {"status": "alive"})
+    assert await served.get("/healthz") == (200, {"status": "alive", "used": 0})
 
 
 async def test_a_worker_that_takes_no_sessions_says_why(served: Served) -> None:
-    served.host.reason = "loading cascade"
-    assert await served.get("/readyz") == (503, {"status": "not ready", "reason": "loading cascade"})
+    served.host.readiness.fails(MODEL, "loading cascade")
+    status, body = await served.get("/readyz")
+    assert (status, body["ready"], body["reason"]) == (503, False, "loading cascade")
+    checks: Any = body["checks"]
+    assert {name: check.get("reason") for name, check in checks.items()} == {
+        "serving": None,
+        "model": "loading cascade",
+        "log": "starting",
+    }
+    assert checks["model"]["since"].endswith("Z")
 
 
 async def test_a_worker_that_takes_sessions_is_ready(served: Served) -> None:
-    served.host.ready = True
-    assert await served.get("/readyz?verbose=1") == (200, {"status": "ready", "used": 0})
+    assert await served.get("/startupz") == (503, {"started": False})
+    served.host.readiness.passes(LOG)
+    status, body = await served.get("/readyz?verbose=1")
+    assert (status, body["ready"]) == (200, True)
+    assert await served.get("/startupz") == (200, {"started": True})
 
 
 async def test_a_stopping_worker_is_not_ready_any_more(served: Served) -> None:
-    served.host.ready = True
+    served.host.readiness.passes(LOG)
+    assert (await served.get("/readyz"))[0] == 200
     served.host.stop()
-    assert await served.get("/readyz") == (503, {"status": "not ready", "reason": "stopping"})
+    status, body = await served.get("/readyz")
+    assert (status, body["reason"]) == (503, "stopping")
+    assert await served.get("/startupz") == (200, {"started": True})
 
 
 async def test_nothing_else_is_served(served: Served) -> None:

@@ -32,6 +32,8 @@ from .units import UnitEngine
 from .wire import Message
 
 LONGEST_WAIT_S = 0.5
+LONGEST_REBUILDING_S = 10.0
+"""Sessions that were rebuilt wait for others that still are no longer than this."""
 DEAD = 70
 """The exit status of a process whose device is beyond repair."""
 
@@ -40,6 +42,7 @@ DEAD = 70
 class _Opening:
     session: str
     work: Iterator[None]
+    goes_on: bool
 
 
 class EngineLoop:
@@ -52,6 +55,8 @@ class EngineLoop:
         self._free = list(range(engine.facts.slots - 1, -1, -1))
         self._openings: deque[_Opening] = deque()
         self._early: dict[str, bytearray] = {}
+        self._prepared: list[str] = []
+        self._rebuilding_since_s = 0.0
         period_s = engine.facts.frame_ms / 1000
         self._ticker = Ticker(frame_samples=engine.facts.samples_in, period_s=period_s, start_s=time.monotonic())
         self._tick_s = period_s / 4
@@ -75,6 +80,8 @@ class EngineLoop:
             prepares = self._openings and (self._ticker.is_idle or now_s + self._chunk_s < self._ticker.deadline_s)
             if prepares and not behind:
                 self._prepare()
+            if self._prepared and not self._is_rebuilding:
+                self._let_step()
             self._exchange(wait=not behind and not prepares)
 
     # -- messages --------------------------------------------------------------------------------------------------
@@ -122,7 +129,7 @@ class EngineLoop:
         except (EngineRefused, EngineFull) as refusal:
             return self._refuse(session, refusal)
         self._early[session] = bytearray()
-        self._openings.append(_Opening(session, work))
+        self._openings.append(_Opening(session, work, bool(memory)))
 
     def _prepare(self) -> None:
         """One piece of the oldest opening's work."""
@@ -132,15 +139,35 @@ class EngineLoop:
             next(opening.work)
         except StopIteration:
             self._openings.popleft()
-            self._ticker.add(opening.session)
-            self._link.tell({"is": "ready", "session": opening.session})
-            early = bytes(self._early.pop(opening.session))
-            if dropped := self._ticker.feed(opening.session, early):
-                self._link.tell({"is": "dropped", "session": opening.session, "frames": dropped})
+            if not self._prepared:
+                self._rebuilding_since_s = began_s
+            self._prepared.append(opening.session)
         except (EngineRefused, EngineFull) as refusal:
             self._openings.popleft()
             self._refuse(opening.session, refusal)
         self._chunk_s = max(time.monotonic() - began_s, self._chunk_s * 0.9)
+
+    @property
+    def _is_rebuilding(self) -> bool:
+        """Whether those who are ready wait for those who were cut off and are not.
+
+        Beside beats a rebuild takes many times as long: after a crash the last one would wait for a minute.
+        """
+        waits_s = time.monotonic() - self._rebuilding_since_s
+        return (
+            self._ticker.is_idle
+            and waits_s < LONGEST_REBUILDING_S
+            and any(opening.goes_on for opening in self._openings)
+        )
+
+    def _let_step(self) -> None:
+        """Let those who are prepared take part in the beat."""
+        for session in self._prepared:
+            self._ticker.add(session)
+            self._link.tell({"is": "ready", "session": session})
+            if dropped := self._ticker.feed(session, bytes(self._early.pop(session))):
+                self._link.tell({"is": "dropped", "session": session, "frames": dropped})
+        self._prepared = []
 
     def _refuse(self, session: str, refusal: EngineRefused | EngineFull) -> None:
         code, param = "resource_exhausted", None
@@ -154,6 +181,7 @@ class EngineLoop:
         if slot is None:
             return
         self._openings = deque(opening for opening in self._openings if opening.session != session)
+        self._prepared = [waiting for waiting in self._prepared if waiting != session]
         self._early.pop(session, None)
         self._ticker.remove(session)
         self._engine.close(slot)

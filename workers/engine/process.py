@@ -89,10 +89,15 @@ class Timing:
         return f"{self.ticks} ticks, {self.late} late; {spread}; {self.sessions} sessions in the last one"
 
 
+HearTick = Callable[[Timing, bool], None]
+"""Takes the timing after a tick, and whether that tick was late."""
+
+
 class EngineProcess:
     """One engine in a process of its own. ``python`` is its interpreter, ``environment`` is added to ours.
 
     A process that died is not started again by itself: its sessions hear ``Failed``, and ``start`` may be called anew.
+    ``starts`` counts those that led to a loaded engine; ``heard_tick`` is called after each tick, or unit.
     """
 
     def __init__(
@@ -113,6 +118,8 @@ class EngineProcess:
         self._sessions: dict[str, Hear] = {}
         self._facts: asyncio.Future[EngineFacts] | None = None
         self.timing = Timing()
+        self.starts = 0
+        self.heard_tick: HearTick = lambda timing, late: None
 
     async def start(self, *, timeout_s: float) -> EngineFacts:
         """Start the process and load the engine. Raises: EngineLost when that fails or takes longer."""
@@ -135,7 +142,9 @@ class EngineProcess:
         self._reading = asyncio.create_task(self._read(reader), name="duplex-es-engine")
         try:
             async with asyncio.timeout(timeout_s):
-                return await asyncio.shield(self._facts)
+                facts = await asyncio.shield(self._facts)
+                self.starts += 1
+                return facts
         except TimeoutError:
             await self.stop()
             raise EngineLost(f"the engine was not loaded within {timeout_s:g} s") from None
@@ -161,9 +170,11 @@ class EngineProcess:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process runs and has loaded its engine."""
+        """Whether the process runs, has loaded its engine and can be spoken to."""
         is_loaded = self._facts is not None and self._facts.done() and self._facts.exception() is None
-        return is_loaded and self._process is not None and self._process.returncode is None
+        # The end of a process is seen at its socket before its status is known.
+        can_hear = self._writer is not None and not self._writer.is_closing()
+        return is_loaded and can_hear and self._process is not None and self._process.returncode is None
 
     async def ended(self) -> None:
         """Return once the process is gone and its sessions have heard so; at once if it does not run."""
@@ -202,7 +213,7 @@ class EngineProcess:
 
     def clear(self, session: str) -> None:
         """Drop what was fed and not stepped."""
-        if session in self._sessions:
+        if session in self._sessions and self.is_alive:
             self._say({"do": "clear", "session": session})
 
     def close(self, session: str) -> None:
@@ -263,6 +274,7 @@ class EngineProcess:
         timing.work_ms, timing.after_ms = message["work_ms"], message["after_ms"]
         timing.sessions = len(message["rows"])
         timing.recent_ms.append(timing.after_ms)
+        self.heard_tick(timing, bool(message["late"]))
         for session, text, speaks, memory_bytes, pcm_bytes in message["rows"]:
             middle, end = at + memory_bytes, at + memory_bytes + pcm_bytes
             self._tell(session, Stepped(pcm=blob[middle:end], text=text, speaks=speaks, memory=blob[at:middle]))
@@ -273,6 +285,7 @@ class EngineProcess:
         timing.ticks += 1
         timing.late += bool(message["late"])
         timing.work_ms, timing.after_ms, timing.sessions = message["work_ms"], message["after_ms"], 1
+        self.heard_tick(timing, bool(message["late"]))
         done = UnitDone(
             pcm, message["text"], listens=message["listens"], ends=message["ends"], serial=message["serial"]
         )

@@ -9,7 +9,7 @@ local incarnation, presented, next_token, gateway, record = ARGV[1], ARGV[2], AR
 local lease_ms, publish, after_seq = tonumber(ARGV[6]), ARGV[7], tonumber(ARGV[8])
 
 local h = redis.call('HMGET', head, 'incarnation', 'state', 'token', 'recovery', 'attached_until', 'generation',
-  'gateway', 'claims', 'acknowledged', 'silenced', 'doubt_seq', 'run', 'created_ms')
+  'gateway', 'claims', 'acknowledged', 'silenced', 'doubt_seq', 'run', 'created_ms', 'unconfirmed')
 if not h[1] then return redis.error_reply('UNKNOWN session') end
 if h[1] ~= incarnation then return redis.error_reply('INCARNATION ' .. h[1]) end
 if h[2] == 'closed' then return redis.error_reply('UNKNOWN closed') end
@@ -19,8 +19,8 @@ if h[3] == next_token and h[4] == presented and h[7] == gateway then
 end
 local now = now_ms()
 -- The token presented last time counts once more, but only for a session that nobody holds: of two racing calls the
--- first one attaches, so the second one is refused.
-local recovers = presented == h[4] and tonumber(h[5]) <= now
+-- first one attaches, so the second one is refused. Whoever has one that was given out since is ahead of it.
+local recovers = presented == h[4] and tonumber(h[5]) <= now or after_digest(h[14] or '', presented)
 if presented ~= h[3] and not recovers then return redis.error_reply('TOKEN refused') end
 if after_seq then
   local last, first = seqs_of(output, h[8])
@@ -35,8 +35,8 @@ end
 
 local generation = number_after(h[6], h[12], store_run(), h[13])
 local id = generation .. '-0'
-redis.call('HSET', head, 'generation', generation, 'attached_until', now + lease_ms, 'gateway', gateway,
-  'token', next_token, 'recovery', presented)
+redis.call('HSET', head, 'generation', generation, 'attached_until', now + lease_ms, 'gateway', gateway)
+rotate_token(head, presented, next_token)
 redis.call('XADD', input, id, 'm', record)
 fence_off(input_audio, id)
 announce_record(publish, input, id, record)

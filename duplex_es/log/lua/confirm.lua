@@ -1,4 +1,4 @@
--- Forgets the token that was presented to the last attach: the new socket has its activation.
+-- Forgets every token but the present one: the new socket has its activation.
 -- KEYS  head
 -- ARGV  incarnation generation
 -- REPLY 1
@@ -9,5 +9,5 @@ local incarnation, generation = ARGV[1], ARGV[2]
 
 local refused = refusal(head, incarnation, 'generation', generation)
 if refused then return refused end
-redis.call('HDEL', head, 'recovery')
+redis.call('HDEL', head, 'recovery', 'unconfirmed')
 return 1

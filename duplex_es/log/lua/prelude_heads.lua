@@ -2,13 +2,19 @@
 -- KEYS  none
 -- ARGV  none
 -- REPLY none
--- ERRORS UNKNOWN FENCED
+-- ERRORS UNKNOWN FENCED LOST EXISTS
 
 -- An error reply unless this writer is the newest one of an open session. `field` is 'generation' or 'fence'.
 local function refusal(head, incarnation, field, number)
   local stands = redis.call('HMGET', head, 'incarnation', 'state', field)
   if stands[1] ~= incarnation or stands[2] == 'closed' then return redis.error_reply('UNKNOWN session') end
   if stands[3] ~= number then return redis.error_reply('FENCED ' .. stands[3]) end
+end
+
+-- An error reply when the store has lost what the writer of the output knows to have landed: it may write that again.
+local function lost_after(head, output, known)
+  local last = seqs_of(output, redis.call('HGET', head, 'claims'))
+  if last < known then return redis.error_reply('LOST ' .. last) end
 end
 
 -- The fields of a Head, in the order of its Python twin. Snapshots are left where they are: they are large.
@@ -45,15 +51,31 @@ local function forget_doubt(head, doubt_fence, passed)
   end
 end
 
+-- What of a head stays with the streams when the session is over.
+local KEPT = {'model', 'created_ms', 'generation', 'gateway', 'fence', 'worker', 'acknowledged', 'opening'}
+
+-- An error reply unless this life of a session is over and something of it is left; else where its keys begin among
+-- `keys` (head in in_audio out out_audio snap): the head may stand for a later life by now.
+local function closed_life(keys, incarnation)
+  local h = redis.call('HMGET', keys[1], 'incarnation', 'state')
+  if h[1] == incarnation and h[2] ~= 'closed' then return nil, redis.error_reply('EXISTS open') end
+  if redis.call('EXISTS', keys[2]) == 0 then return nil, redis.error_reply('UNKNOWN session') end
+  return h[1] == incarnation and 1 or 2
+end
+
 -- Closes a session. `keys` are head in in_audio out out_audio snap ready sessions, in this order.
 local function end_session(keys, reason, retention_s, member, publish)
   local head, input, output, snap = keys[1], keys[2], keys[4], keys[6]
   local h = redis.call('HMGET', head, 'generation', 'fence', 'claims')
+  local kept = redis.call('HMGET', head, unpack(KEPT))
   local last, retention_ms = seqs_of(output, h[3]), math.floor(retention_s * 1000)
   redis.call('HSET', head, 'state', 'closed', 'reason', reason, 'attached_until', 0,
     'closed_input', last_input_of(input), 'closed_seq', last)
   -- The head goes on to the next incarnation; this goes where the streams go.
-  redis.call('HSET', snap, 'claims', h[3], 'closed_seq', last)
+  redis.call('HSET', snap, 'claims', h[3], 'closed_seq', last, 'closed_input', last_input_of(input), 'reason', reason)
+  for n, name in ipairs(KEPT) do
+    if kept[n] then redis.call('HSET', snap, name, kept[n]) end
+  end
   local attachment_over, claim_over = (tonumber(h[1]) + 1) .. '-0', (tonumber(h[2]) + 1) .. '-0'
   fence_off(input, attachment_over)
   fence_off(keys[3], attachment_over)

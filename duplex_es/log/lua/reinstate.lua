@@ -20,11 +20,12 @@ if kind == 'a' then
     return last
   end
   if tonumber(h[3]) ~= tonumber(number) - 1 then return redis.error_reply('FENCED ' .. h[3]) end
-  redis.call('HSET', head, 'generation', number, 'attached_until', until_ms, 'gateway', holder, 'token', token)
+  redis.call('HSET', head, 'generation', number, 'attached_until', until_ms, 'gateway', holder)
   if recovery == '' then
-    redis.call('HDEL', head, 'recovery')
+    redis.call('HSET', head, 'token', token)
+    redis.call('HDEL', head, 'recovery', 'unconfirmed')
   else
-    redis.call('HSET', head, 'recovery', recovery)
+    rotate_token(head, recovery, token)
   end
   redis.call('XADD', input, id, 'm', record)
   fence_off(input_audio, id)

@@ -26,7 +26,7 @@ from .items import MAX_ECHO_CHARS
 from .listener import Listener
 from .names import BETA, DIALECTS, DUPLEX, GA, NATIVE, STOCK
 from .stock_commands import opening_settings, rewrite_command
-from .turn_taking import KEPT_AS, turn_based_detection
+from .turn_taking import KEPT_AS, continued_turn_taking, turn_based_detection
 from .wire import project, read_command, render, render_handshake_error
 
 __all__ = [
@@ -45,6 +45,7 @@ __all__ = [
     "Listener",
     "agreed_subprotocol",
     "choose_dialect",
+    "continued_turn_taking",
     "dialect_of",
     "key_of_subprotocols",
     "opening_settings",

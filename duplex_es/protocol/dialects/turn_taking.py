@@ -25,6 +25,7 @@ _DETECTOR_FIELDS = (
     "min_speech_duration_ms",
     "idle_timeout_ms",
 )
+_BOTH_KNOW = ("create_response", "interrupt_response")
 _LOWEST_THRESHOLD = NATIVE_MIN_THRESHOLD + 0.01
 _MANUAL: Plain = {"turn_detection": None, "overlap_policy": "listen_only", KEPT_AS: None}
 
@@ -44,6 +45,25 @@ def asked_turn_taking(wanted: object) -> tuple[Plain, bool | None]:
         # A model that hears while it speaks endpoints by itself; what it must not do is to fall silent.
         return {"turn_detection": None, "overlap_policy": "listen_only", KEPT_AS: wanted}, answers
     return {"turn_detection": _detector(wanted), KEPT_AS: wanted}, answers
+
+
+def continued_turn_taking(update: Plain, kept: object) -> Plain:
+    """The settings of a later ``update``: what it does not name of a stock client's turn detection is as it was.
+
+    ``kept`` are the words now in force under ``KEPT_AS``. A field that is ``null`` is named. Another kind of detection
+    goes on only with what both kinds know. Settings without such words, or with ``null`` for them, stay as they are.
+    """
+    wanted = update.get(KEPT_AS)
+    if not isinstance(wanted, dict) or not isinstance(kept, dict):
+        return update
+    kind = kept.get("type", SERVER_VAD)
+    is_same = wanted.get("type", kind) == kind
+    merged = {**{key: kept[key] for key in kept if is_same or key in _BOTH_KNOW}, **wanted}
+    changes, answers = asked_turn_taking(merged)
+    body = update.get("extra_body")
+    if answers is False and "create_response" not in wanted:
+        changes["extra_body"] = {**(body if isinstance(body, dict) else {}), "auto_response": False}
+    return {**update, **changes}
 
 
 def turn_based_detection(kept: object) -> Plain | None:

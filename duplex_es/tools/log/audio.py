@@ -13,11 +13,12 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from ...log.api import Entry, EntryId
+from ...reading.calls import Answer, Call, Piece, read_call
+from ...reading.source import Source
+from ...reading.words import seconds
 from ..console import Console
 from ..errors import ToolError
-from .calls import Answer, Call, Piece, read_call
-from .source import Source, opened_source
-from .words import seconds
+from .source import opened_source
 
 BLOCK_S = 10
 SEAM_S = 0.005

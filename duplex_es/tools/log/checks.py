@@ -18,18 +18,18 @@ from ...protocol.records import (
     unpack_input,
     unpack_output,
 )
+from ...reading.notes import tombstones_of
+from ...reading.source import Source
 from ...session.events import AudioProduced, Fact
 from ...session.facts import LogCorrupt, unpack_facts
 from ...session.state import Session
 from ...session.step import reproject
 from ..errors import ToolError
-from .dxlog import FileSource
 from .order import OrderBroken, OrderChecker
-from .source import Source
 from .states import snapshot_state
 
 RULES = {
-    "chain": "a file's hash chain holds over every entry and its audio",
+    "chain": "the hash chain of a file or an archive holds over every entry and its audio",
     "input-ids": "input ids ascend by one, each attachment begins with its own record",
     "input-record": "every input record can be read, and only an append has sound",
     "seqs": "each seq has one record: no hole, none twice, up to where the head says the log ends",
@@ -69,11 +69,13 @@ class Findings:
 async def check_session(source: Source, head: Head) -> Findings:
     """Hold the session to every rule. Raises: Violated at the first that is broken, ToolError."""
     findings = Findings()
-    if isinstance(source, FileSource) and (broken := source.broken_chain()) is not None:
+    if (broken := await source.broken(head)) is not None:
         raise Violated("chain", source.name, broken)
     inputs = InputChecker(head, findings)
     async for entry in source.input(head, audio=True):
         inputs.take(entry)
+    tombstones = tombstones_of(await source.notes_on(head.ref.session_id), head.ref)
+    findings.notes += [tombstone.line() for tombstone in tombstones]
     output = OutputChecker(head, findings, inputs, await source.snapshots(head))
     async for entry in source.output(head, audio=True):
         output.take(entry)

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
+from ...reading.notes import Erased, Tombstone, tombstones_of
+from ...reading.records import Line, OutputLine, input_line, line_map, output_line
+from ...reading.words import json_text
 from ..console import Console
-from ..records import InputLine, Line, OutputLine, input_line, output_line
 from ..render import render
 from ..show import summary
 from .source import opened_source
 from .states import plain, state_at, state_lines
-from .words import json_text
 
 
 async def run(args: argparse.Namespace) -> int:
     """The exit code of ``duplex-es log show``."""
     console = Console()
     async with opened_source(args) as source:
-        head = await source.find(args.session)
+        try:
+            head = await source.find(args.session)
+        except Erased as erased:
+            return _show_tombstones(erased.tombstones, args)
+        tombstones = tombstones_of(await source.notes_on(head.ref.session_id), head.ref)
         if args.at is not None:
             standing = await state_at(source, head, args.at)
             if args.json:
@@ -36,20 +40,15 @@ async def run(args: argparse.Namespace) -> int:
             console.line(json_text(line_map(line), lines=True))
         return 0
     console.line(summary(head))
+    for tombstone in tombstones:
+        console.line(f"  {tombstone.line()}")
     for text in render(lines, folds=not args.all):
         console.line(text)
     return 0
 
 
-def line_map(line: Line) -> dict[str, Any]:
-    """One record as JSON shows it; sound is counted, not shown."""
-    common = {"stream": "input" if isinstance(line, InputLine) else "output", "id": str(line.id), "at_ms": line.at_ms}
-    if isinstance(line, InputLine):
-        return {**common, "said": _shown(line.said), "audio_bytes": line.audio_bytes}
-    facts = [_shown(fact) for fact in line.facts]
-    frame = None if line.frame is None else _shown(line.frame)
-    return {**common, "consumed": line.consumed, "frame": frame, "facts": facts, "audio_bytes": line.audio_bytes}
-
-
-def _shown(message: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in message.items() if value != b""}
+def _show_tombstones(tombstones: list[Tombstone], args: argparse.Namespace) -> int:
+    for tombstone in tombstones:
+        name = f"{tombstone.session_id}#{tombstone.incarnation}"
+        Console().line(json_text(tombstone, lines=True) if args.json else f"{name}: {tombstone.line()}")
+    return 0

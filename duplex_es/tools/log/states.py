@@ -9,12 +9,12 @@ import msgspec
 
 from ...log.api import Head
 from ...protocol.records import RecordUnreadable, unpack_output
+from ...reading.source import Source
 from ...session.facts import LogCorrupt, unpack_facts
 from ...session.snapshot import SnapshotUnreadable, unpack_session
 from ...session.state import Session
 from ...session.step import fold
 from ..errors import ToolError
-from .source import Source
 
 
 @dataclass(frozen=True, slots=True)

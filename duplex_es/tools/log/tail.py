@@ -8,17 +8,21 @@ from collections.abc import Callable
 
 from ...log.api import START, Ended, Entry, EntryId, Head, SessionLog
 from ...log.errors import PositionGone
+from ...reading.records import Line, OutputLine, input_line, line_map, output_line
+from ...reading.words import json_text
 from ..console import Console
-from ..records import input_line, output_line
 from ..render import render
 from ..show import opened, read_session
-from .show import line_map
-from .words import json_text
+from .archived import opened_archive
+
+ARCHIVE_PAUSE_S = 1.0
 
 
 async def run(args: argparse.Namespace) -> int:
     """The exit code of ``duplex-es log tail``; 0 when the session ended."""
     console = Console()
+    if getattr(args, "archive", None) is not None:
+        return await _tail_archive(args, console)
     async with opened(args.redis_url) as log:
         head, lines = await read_session(log, args.session)
         start_ms = min((line.at_ms for line in lines), default=0)
@@ -45,6 +49,32 @@ async def run(args: argparse.Namespace) -> int:
 
 
 Show = Callable[..., None]
+
+
+async def _tail_archive(args: argparse.Namespace, console: Console) -> int:
+    """What comes into an archive of one session, as its process brings it, until the session is archived whole."""
+    said, shown = START, 0
+    start_ms: int | None = None
+    while True:
+        async with opened_archive(args) as source:
+            head = await source.find(args.session)
+            if start_ms is None and not args.from_start:
+                said, shown = head.input, head.output.number
+            lines: list[Line] = [input_line(entry) async for entry in source.input(head, said)]
+            lines += [output_line(entry) async for entry in source.output(head, shown)]
+        said, shown = max(said, head.input), max(shown, head.output.number)
+        lines.sort(key=lambda line: (line.at_ms, isinstance(line, OutputLine)))
+        start_ms = lines[0].at_ms if start_ms is None and lines else start_ms or 0
+        for line in lines:
+            texts = [json_text(line_map(line), lines=True)] if args.json else render([line], start_ms=start_ms)
+            for text in texts:
+                console.line(text)
+        if head.state == "closed":
+            break
+        await asyncio.sleep(ARCHIVE_PAUSE_S)
+    if not args.json:
+        console.line("the session has ended")
+    return 0
 
 
 async def _follow_output(log: SessionLog, head: Head, begins: bool, show: Show) -> str:

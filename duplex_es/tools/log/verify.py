@@ -6,11 +6,12 @@ import argparse
 import dataclasses
 import sys
 
+from ...reading.notes import Erased
+from ...reading.words import json_text
 from ..console import Console
 from ..errors import ToolError
 from .checks import RULES, Violated, check_session
 from .source import opened_source
-from .words import json_text
 
 
 async def run(args: argparse.Namespace) -> int:
@@ -18,7 +19,10 @@ async def run(args: argparse.Namespace) -> int:
     console = Console()
     try:
         async with opened_source(args) as source:
-            head = await source.find(args.session)
+            try:
+                head = await source.find(args.session)
+            except Erased as erased:
+                return _told_erased(erased, args)
             name = f"{head.ref.session_id}#{head.ref.incarnation}"
             try:
                 findings = await check_session(source, head)
@@ -44,4 +48,15 @@ async def run(args: argparse.Namespace) -> int:
         console.line(f"  {note}")
     if findings.expired_audio:
         console.line(f"  the sound of {findings.expired_audio} records has expired")
+    return 0
+
+
+def _told_erased(erased: Erased, args: argparse.Namespace) -> int:
+    """Nothing is left to be checked, and the tombstone says why: that is as it should be."""
+    newest = erased.tombstones[-1]
+    name = f"{newest.session_id}#{newest.incarnation}"
+    if args.json:
+        Console().line(json_text({"session": name, "holds": True, "erased": newest}))
+    else:
+        Console().line(f"{name}: {newest.line()}")
     return 0

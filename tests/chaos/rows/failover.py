@@ -26,6 +26,7 @@ WATCHED, CLUSTERED = Scene(store="sentinel"), Scene(store="cluster")
      scene=WATCHED, quick=False, silence_s=8.0, target_s=5.0, may_be_told=True, check=none_failed)  # fmt: skip
 async def sentinel_failover(stage: Stage, draw: random.Random) -> Hit:
     """An operator moves the primary."""
+    await asyncio.to_thread(stage.fleet.sentinel.wait_until_followed)
     await asyncio.to_thread(stage.fleet.sentinel.failover)
     return stage.everybody()
 
@@ -34,6 +35,7 @@ async def sentinel_failover(stage: Stage, draw: random.Random) -> Hit:
      scene=WATCHED, silence_s=14.0, may_be_told=True)  # fmt: skip
 async def sentinel_primary_killed(stage: Stage, draw: random.Random) -> Hit:
     """The primary is gone."""
+    await asyncio.to_thread(stage.fleet.sentinel.wait_until_followed)
     primary = await asyncio.to_thread(lambda: stage.fleet.sentinel.primary)
     primary.kill()
     await asyncio.to_thread(stage.fleet.sentinel.wait_for_other_than, primary)
@@ -62,6 +64,7 @@ async def sentinel_replica_lagged_with_worker(stage: Stage, draw: random.Random)
      scene=WATCHED, quick=False, silence_s=16.0, may_be_told=True)  # fmt: skip
 async def sentinel_primary_frozen(stage: Stage, draw: random.Random) -> Hit:
     """Two nodes call themselves the primary, for as long as it takes Sentinel to notice."""
+    await asyncio.to_thread(stage.fleet.sentinel.wait_until_followed)
     primary = await asyncio.to_thread(lambda: stage.fleet.sentinel.primary)
     primary.freeze()
     await asyncio.to_thread(stage.fleet.sentinel.wait_for_other_than, primary)
@@ -97,6 +100,7 @@ async def sentinel_worker_killed(stage: Stage, draw: random.Random) -> Hit:
      scene=WATCHED, quick=False, silence_s=14.0, may_be_told=True)  # fmt: skip
 async def sentinel_node_left_out(stage: Stage, draw: random.Random) -> Hit:
     """The old primary obeys nobody: it takes connections and writes, and nobody hears of them."""
+    await asyncio.to_thread(stage.fleet.sentinel.wait_until_followed)
     old = await asyncio.to_thread(lambda: stage.fleet.sentinel.primary)
     await asyncio.to_thread(stage.fleet.sentinel.failover)
     await stage.fleet.ask(old, "REPLICAOF", "NO", "ONE")
@@ -125,6 +129,7 @@ async def cluster_failover(stage: Stage, draw: random.Random) -> Hit:
 async def cluster_primary_killed(stage: Stage, draw: random.Random) -> Hit:
     """A primary is gone that sessions live on."""
     primary, slot, hit = await _busiest_primary(stage)
+    await asyncio.to_thread(stage.fleet.cluster.wait_until_followed, slot)
     primary.kill()
     await asyncio.to_thread(stage.fleet.cluster.wait_for_other_than, slot, primary)
     return hit

@@ -289,7 +289,7 @@ def test_null_really_switches_detection_off_and_a_detector_on_again() -> None:
         shown.append(ga_session(call.heard[-1].session)["audio"]["input"]["turn_detection"])  # type: ignore
     assert shown[0] is None
     assert shown[1]["silence_duration_ms"] == 700
-    assert shown[2]["silence_duration_ms"] == 500
+    assert shown[2]["silence_duration_ms"] == 700, "what is not named stays"
     assert shown[2]["create_response"]
     assert shown[2]["interrupt_response"]
 

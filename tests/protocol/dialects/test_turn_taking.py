@@ -11,6 +11,7 @@ from duplex_es.protocol.dialects.turn_taking import (
     KEPT_AS,
     asked_turn_taking,
     auto_response_of,
+    continued_turn_taking,
     shown_turn_taking,
     turn_based_detection,
 )
@@ -157,3 +158,43 @@ def test_a_turn_based_model_is_told_who_answers_and_never_that_it_is_interrupted
     assert read.for_lane(native=False).interrupt_response is False
     assert turn_based_detection({"type": "server_vad", "interrupt_response": False}) == {"type": "server_vad"}
     assert turn_based_detection(None) is None
+
+
+def later(kept: object, wanted: dict[str, Any]) -> Any:
+    """What an update comes to that names only this of turn detection, after one that left ``kept``."""
+    return continued_turn_taking(dict(asked_turn_taking(wanted)[0]), kept)
+
+
+def test_what_a_later_update_does_not_name_stays_as_it_was() -> None:
+    """V23: a new threshold alone turns nothing off and resets nothing."""
+    kept = {"type": "server_vad", "threshold": 0.4, "silence_duration_ms": 900, "create_response": False}
+    found = later(kept, {"threshold": 0.7})
+    assert found["turn_detection"] == {"type": "server_vad", "threshold": 0.7, "silence_duration_ms": 900}
+    assert found[KEPT_AS] == {**kept, "threshold": 0.7}
+    assert found["extra_body"] == {"auto_response": False}
+    assert "silence_duration_ms" not in later(kept, {"silence_duration_ms": None})["turn_detection"]
+    assert "extra_body" not in later(kept, {"create_response": True})
+
+
+def test_speech_goes_on_not_to_interrupt_until_it_may() -> None:
+    kept = {"type": "server_vad", "interrupt_response": False, "silence_duration_ms": 900}
+    still = later(kept, {"type": "server_vad", "threshold": 0.7})
+    assert (still["turn_detection"], still["overlap_policy"]) == (None, "listen_only")
+    again = later(kept, {"interrupt_response": True})
+    assert again["turn_detection"] == {"type": "server_vad", "silence_duration_ms": 900}
+    assert "overlap_policy" not in again
+
+
+def test_another_kind_of_detection_keeps_what_both_know() -> None:
+    kept = {"type": "server_vad", "silence_duration_ms": 900, "create_response": False}
+    found = later(kept, {"type": "semantic_vad", "eagerness": "high"})
+    assert found["turn_detection"]["silence_duration_ms"] == 300
+    assert found[KEPT_AS] == {"type": "semantic_vad", "eagerness": "high", "create_response": False}
+    assert later(found[KEPT_AS], {"eagerness": "low"})["turn_detection"]["silence_duration_ms"] == 800
+
+
+def test_an_update_without_turn_detection_or_with_none_is_left_alone() -> None:
+    kept = {"type": "server_vad", "threshold": 0.4}
+    for update in ({"instructions": "x"}, asked_turn_taking(None)[0]):
+        assert continued_turn_taking(update, kept) == update
+    assert continued_turn_taking({KEPT_AS: kept}, None) == {KEPT_AS: kept}

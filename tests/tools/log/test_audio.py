@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from duplex_es.log.api import Entry
+from duplex_es.reading.calls import read_call
+from duplex_es.reading.dxlog import FileSource, Writer
 from duplex_es.tools.errors import ToolError
 from duplex_es.tools.log import audio
-from duplex_es.tools.log.calls import read_call
-from duplex_es.tools.log.dxlog import FileSource, Writer
 from tests.support.call_files import RECORDING, arguments, level, sounds
 
 pytestmark = pytest.mark.unit

@@ -10,9 +10,10 @@ import pytest
 
 from duplex_es.log.api import Entry, EntryId, Head
 from duplex_es.log.memory import MemoryLog
+from duplex_es.reading.dxlog import FileSource
+from duplex_es.reading.notes import Note
+from duplex_es.reading.source import LiveSource
 from duplex_es.tools.log.checks import RULES, Violated, check_session
-from duplex_es.tools.log.dxlog import FileSource
-from duplex_es.tools.log.source import LiveSource
 from tests.support.call_files import RECORDING
 from tests.support.recorded_call import record_call
 
@@ -49,6 +50,12 @@ class Tampered:
 
     async def snapshots(self, head: Head) -> Any:
         return self.kept
+
+    async def notes_on(self, session_id: str) -> list[Note]:
+        return []
+
+    async def broken(self, head: Head) -> str | None:
+        return None
 
     def seq_of(self, kind: str) -> int:
         """The first seq that shows a frame of this type."""

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from duplex_es.log.api import Entry
+from duplex_es.reading.dxlog import FileSource, Writer
 from duplex_es.tools.log import diff
-from duplex_es.tools.log.dxlog import FileSource, Writer
 from tests.support.call_files import RECORDING
 
 pytestmark = pytest.mark.unit

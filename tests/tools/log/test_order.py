@@ -8,7 +8,7 @@ import pytest
 
 from duplex_es.protocol import Frame, wire_name
 from duplex_es.protocol.records import unpack_output
-from duplex_es.tools.log.dxlog import FileSource
+from duplex_es.reading.dxlog import FileSource
 from duplex_es.tools.log.order import OrderBroken, OrderChecker
 from tests.support.call_files import RECORDING
 

@@ -9,10 +9,10 @@ import pytest
 from duplex_es.log.api import EntryId
 from duplex_es.log.errors import LogUnavailable
 from duplex_es.log.memory import MemoryLog
+from duplex_es.reading.records import InputLine, line_map
 from duplex_es.tools import show
 from duplex_es.tools.errors import ToolError
 from duplex_es.tools.log import show as log_show
-from duplex_es.tools.records import InputLine
 from tests.support.recorded import record_session
 
 pytestmark = pytest.mark.unit
@@ -69,5 +69,5 @@ async def test_a_store_that_does_not_answer_is_trouble_in_words(
 
 def test_sound_is_counted_not_shown() -> None:
     line = InputLine(EntryId(1, 2), 5, {"type": "input_audio_buffer.append", "audio": b""}, 64)
-    shown = log_show.line_map(line)
+    shown = line_map(line)
     assert shown["said"] == {"type": "input_audio_buffer.append"} and shown["audio_bytes"] == 64

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from duplex_es.reading.dxlog import FileSource
 from duplex_es.tools.errors import ToolError
-from duplex_es.tools.log.dxlog import FileSource
 from duplex_es.tools.log.states import plain, state_at, state_lines
 from tests.support.call_files import RECORDING
 

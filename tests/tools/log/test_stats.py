@@ -1,21 +1,22 @@
-"""The numbers of a call."""
+"""The numbers of a call, as the command prints them."""
 
 from __future__ import annotations
+
+import json
 
 import pytest
 
 from duplex_es.tools.log import stats
-from duplex_es.tools.log.calls import read_call
-from duplex_es.tools.log.dxlog import FileSource
-from tests.support.call_files import RECORDING
+from tests.support.call_files import arguments
 
 pytestmark = pytest.mark.unit
 
 
-async def test_the_numbers_of_a_call() -> None:
-    with FileSource(RECORDING) as source:
-        found = stats.stats_of(await read_call(source, source.head))
-    assert found["answers"] == {"completed": 2, "cancelled": 1}
-    assert found["heard_before_interruption_ms"] == [1_500]
-    assert (found["caller_ms"], found["assistant_ms"], found["overlap_ms"]) == (4_000, 3_900, 0)
-    assert (found["turns"], found["attaches"], found["takeovers"], found["closed"]) == (3, 2, 1, "session_close")
+async def test_the_numbers_are_a_table_or_one_object(capsys: pytest.CaptureFixture[str]) -> None:
+    assert await stats.run(arguments()) == 0
+    assert "2 completed, 1 cancelled" in capsys.readouterr().out
+    wanted = arguments()
+    wanted.json = True
+    assert await stats.run(wanted) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["session"], found["turns"], found["caller_ms"]) == ("call-1#0", 3, 4_000)

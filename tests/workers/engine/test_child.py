@@ -97,6 +97,25 @@ def test_one_slow_opening_does_not_keep_the_others_waiting_for_good(owner: Owner
     assert owner.told("ready")[0]["session"] == "b"
 
 
+def test_sessions_that_are_rebuilt_together_begin_together(owner: Owner) -> None:
+    """The first would have its beat long before the second is ready, and slow it down."""
+    memory = frame(0)[:80]
+    owner.do("open", memory, session="a", opening={})
+    owner.do("open", memory, session="b", opening={"slow_s": 0.3})
+    owner.do("feed", frame(1), session="a")
+    owner.do("feed", frame(2), session="b")
+    message, _ = owner.told("tick")
+    assert [row[0] for row in message["rows"]] == ["a", "b"]
+
+
+def test_nobody_waits_for_a_rebuild_that_was_given_up(owner: Owner) -> None:
+    memory = frame(0)[:80]
+    owner.do("open", memory, session="a", opening={})
+    owner.do("open", memory * 100, session="b", opening={"slow_s": 0.1})
+    owner.do("close", session="b")
+    assert owner.told("ready")[0]["session"] == "a"
+
+
 def test_stop_ends_the_loop(owner: Owner) -> None:
     owner.do("stop")
 

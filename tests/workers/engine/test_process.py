@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import numpy as np
 import pytest
+import uvloop
 
 from tests.support import ears
 from tests.support.toy_engine import CRASHING, DEADLY, SICK, frame
@@ -136,3 +138,26 @@ def test_timing_is_one_line_for_a_person() -> None:
     assert str(timing) == (
         "3 ticks, 1 late; after due: p50 50.0 ms, p99 90.0 ms, max 90.0 ms of the last 3; 2 sessions in the last one"
     )
+
+
+def test_a_process_that_dies_while_it_is_fed_is_lost_and_nothing_else() -> None:
+    """In the loop that workers run: it knows the socket's end before the process's."""
+
+    async def feed_until_lost() -> None:
+        process = EngineProcess(TOY, {"slots": "2"})
+        await process.start(timeout_s=PATIENCE_S)
+        ear = Ear()
+        process.open("a", {}, ear)
+        await ear.until(bool)
+        process.feed("a", frame(round(CRASHING * 1000)))
+        async with asyncio.timeout(PATIENCE_S):
+            while not any(isinstance(event, Failed) for event in ear.heard):
+                if process.is_alive:
+                    process.feed("a", b"")
+                await asyncio.sleep(0)
+        assert not process.is_alive
+        process.close("a")
+        await process.stop()
+
+    for _ in range(3):
+        uvloop.run(feed_until_lost())

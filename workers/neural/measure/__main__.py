@@ -20,11 +20,12 @@ from typing import Any
 import torch
 
 from ..moshi.shape import PERSONAPLEX, SHAPES, TINY, MoshiShape
+from ..personaplex.aging import age
 from ..personaplex.building import stepper_class
 from ..personaplex.engine import PersonaPlexEngine
 from ..personaplex.options import EngineOptions
 from .checks import Bench, against_oracle, isolation, noisy_model, recording, replay
-from .pace import Plan, fill_windows, paced, rebuild_all, rebuild_times
+from .pace import Plan, paced, rebuild_all, rebuild_times
 from .timing import finished, memory_gb, surroundings, timed
 
 PARTS = ("checks", "bf16", "int8", "codec")
@@ -185,7 +186,7 @@ def _parts_alone(engine: PersonaPlexEngine, steps: int) -> dict[str, Any]:
     """Each part of a beat by itself, all slots running with a full window: recorded, then launched by kernels."""
     beat = engine.parts.beat
     device = beat.stepper.device
-    fill_windows(engine)
+    age(engine.parts, None)
     beat.stepper.run.fill_(True)
     names = ("encode", "step", "decode")
     found: dict[str, Any] = {name: timed(part, steps, device) for name, part in zip(names, beat.parts, strict=True)}

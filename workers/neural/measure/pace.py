@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..mimi.codec import FRAME_SAMPLES
-from ..mimi.streaming import WindowedTransformer
+from ..personaplex.aging import age
 from ..personaplex.engine import BUSY_S, PersonaPlexEngine
 from ..personaplex.memory import pack_frame
 from .timing import memory_gb, spread
@@ -47,19 +47,6 @@ class Tally:
     openings: list[float] = field(default_factory=list)
 
 
-def fill_windows(engine: PersonaPlexEngine, slot: int | None = None) -> None:
-    """Make one slot, or all, look as if its session had gone on for longer than its windows."""
-    beat = engine.parts.beat
-    where = slice(None) if slot is None else slot
-    beat.stepper.position[where] = engine.parts.shape.window + 7
-    for layer in beat.codec.layers:
-        if isinstance(layer, WindowedTransformer):
-            layer.position[where] = 1000
-    if slot is None:
-        for ring in beat.stepper.rings:
-            ring.fill_with_noise()
-
-
 def remembered(engine: PersonaPlexEngine, frames: int, seed: int = 0) -> bytes:
     """A memory of a session that is ``frames`` long, of random ids."""
     shape, dice = engine.parts.shape, np.random.default_rng(seed)
@@ -86,7 +73,7 @@ def paced(engine: PersonaPlexEngine, plan: Plan) -> dict[str, Any]:
     for slot in range(plan.slots):
         for _ in opened(engine, slot, f"first-{slot}"):
             pass
-    fill_windows(engine)
+    age(engine.parts, None)
     gc.collect()
     gc.disable()
     try:
@@ -145,7 +132,7 @@ def _run(engine: PersonaPlexEngine, plan: Plan) -> Tally:
             tally.pieces.append(taken_s * 1000)
             if is_done:
                 tally.openings.append((time.perf_counter() - asked_s) * 1000)
-                fill_windows(engine, slot)
+                age(engine.parts, slot)
                 ready.add(slot)
                 joining = None
     return tally
@@ -182,7 +169,9 @@ def rebuild_all(engine: PersonaPlexEngine, frames: int) -> dict[str, Any]:
     _rest()
     began_s = time.perf_counter()
     for slot in range(engine.facts.slots):
-        _pieces(engine, slot, memory)
+        for _ in opened(engine, slot, "rebuilt", memory):
+            pass
+    engine.parts.beat.synchronize()
     total_s = time.perf_counter() - began_s
     for slot in range(engine.facts.slots):
         engine.close(slot)
@@ -197,6 +186,7 @@ def _pieces(engine: PersonaPlexEngine, slot: int, memory: bytes) -> list[float]:
         now_s = time.perf_counter()
         taken.append((now_s - began_s) * 1000)
         began_s = now_s
+    engine.parts.beat.synchronize()
     return [*taken, (time.perf_counter() - began_s) * 1000]
 
 

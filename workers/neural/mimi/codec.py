@@ -72,12 +72,18 @@ class StreamingCodec:
         """Forget everything of ``slot``."""
         for layer in self.layers:
             layer.reset(slot)
-        self._is_fresh[slot] = True
+        self._is_fresh[slot].fill_(True)
 
     def reset_decoder(self, slot: int) -> None:
         """Forget what ``slot`` decoded."""
         for layer in (*self._middle, *self._back):
             layer.reset(slot)
+
+    def take(self, slot: int, other: StreamingCodec) -> None:
+        """Let ``slot`` stand where slot 0 of ``other`` stands, a codec of the same model."""
+        for mine, theirs in zip(self.layers, other.layers, strict=True):
+            mine.take(slot, theirs)
+        self._is_fresh[slot] = other._is_fresh[0]
 
     @torch.no_grad()
     def encode(self, pcm: Tensor, run: Tensor) -> Tensor:
@@ -95,7 +101,7 @@ class StreamingCodec:
     def encode_piece(self, slot: int, pcm: Tensor) -> Tensor:
         """The next samples (frames x 1920,) of one slot to codes (frames, codebooks), in one go."""
         codes = self._encoded(pcm[None], Whose(self._nobody, self._is_fresh, slot))
-        self._is_fresh[slot] = False
+        self._is_fresh[slot].fill_(False)
         return codes[0].T
 
     @torch.no_grad()
@@ -116,7 +122,7 @@ class StreamingCodec:
 
     def _encoded(self, pcm: Tensor, whose: Whose) -> Tensor:
         x = _through(self._front, pcm.to(self.dtype)[:, None], whose)
-        codes: Tensor = self.model.quantizer.encode(x, self.codebooks)
+        codes: Tensor = self.model.quantizer.encode(x.float(), self.codebooks)
         return codes.transpose(0, 1)
 
     def _decoded(self, codes: Tensor, whose: Whose) -> Tensor:

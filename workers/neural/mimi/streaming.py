@@ -50,6 +50,9 @@ class Layer(Protocol):
     def reset(self, slot: int) -> None:
         """Forget what ``slot`` saw."""
 
+    def take(self, slot: int, other: Any) -> None:
+        """Let ``slot`` have seen what slot 0 of ``other``, the same layer for other slots, saw."""
+
     @property
     def bytes_per_slot(self) -> int:
         """What one slot's memory takes."""
@@ -69,6 +72,9 @@ class Stateless:
 
     def reset(self, slot: int) -> None:
         """Nothing to forget."""
+
+    def take(self, slot: int, other: Stateless) -> None:
+        """Nothing to take."""
 
 
 class CausalConvolution:
@@ -91,7 +97,11 @@ class CausalConvolution:
 
     def reset(self, slot: int) -> None:
         """Silence to the left."""
-        self._left[slot] = 0
+        self._left[slot].zero_()
+
+    def take(self, slot: int, other: CausalConvolution) -> None:
+        """What lies to the left of slot 0 of ``other``."""
+        self._left[slot] = other._left[0]
 
     @property
     def bytes_per_slot(self) -> int:
@@ -119,7 +129,11 @@ class CausalUpsampling:
 
     def reset(self, slot: int) -> None:
         """Nothing left over."""
-        self._tail[slot] = 0
+        self._tail[slot].zero_()
+
+    def take(self, slot: int, other: CausalUpsampling) -> None:
+        """What slot 0 of ``other`` has left over."""
+        self._tail[slot] = other._tail[0]
 
     @property
     def bytes_per_slot(self) -> int:
@@ -143,6 +157,11 @@ class Residual:
         """Forget what ``slot`` saw."""
         for layer in self._layers:
             layer.reset(slot)
+
+    def take(self, slot: int, other: Residual) -> None:
+        """Layer by layer."""
+        for mine, theirs in zip(self._layers, other._layers, strict=True):
+            mine.take(slot, theirs)
 
     @property
     def bytes_per_slot(self) -> int:
@@ -191,13 +210,21 @@ class WindowedTransformer:
         if whose.slot is None:
             self.position.add_(whose.run * new)
         else:
-            self.position[whose.slot] = self._first[whose.slot] = first + new
+            self._first[whose.slot] = first + new
+            self.position[whose.slot].fill_(first + new)
         return h.transpose(1, 2)
 
     def reset(self, slot: int) -> None:
         """Begin at position 0 with nothing to see."""
-        self.position[slot] = 0
+        self.position[slot].zero_()
         self._first[slot] = 0
+
+    def take(self, slot: int, other: WindowedTransformer) -> None:
+        """The window and the place of slot 0 of ``other``."""
+        for mine, theirs in zip(self._rings, other._rings, strict=True):
+            mine.take(slot, theirs)
+        self.position[slot] = other.position[0]
+        self._first[slot] = other._first.get(0, 0)
 
     @property
     def bytes_per_slot(self) -> int:

@@ -22,6 +22,8 @@ from .transformers import NORM_FLOOR, turns_of
 
 TILE = 64
 MOST_PARTS = 16
+BLOCK = 512
+"""So many queries beyond the first window look at once: each block sees a window and itself."""
 PROGRAMS = 8192
 """Enough programs to fill the largest device: with few slots a head's columns are shared between several."""
 
@@ -73,13 +75,18 @@ class FusedStepper(Stepper):
         self.hidden.copy_(hidden)
         return hidden
 
-    def _layers(self, x: Tensor, look: Callable[[KvRing, Tensor], Tensor]) -> Tensor:
-        """All layers over rows ``x``; ``look`` keeps key and value and answers what the query found."""
+    def _layers(self, x: Tensor, look: Callable[[KvRing, Tensor], Tensor], *, is_asked: bool = True) -> Tensor:
+        """All layers over rows ``x``; ``look`` keeps key and value and answers what the query found.
+
+        Unless ``is_asked``, only what is kept counts: the last layer ends there.
+        """
         model, y = self.model, torch.empty_like(x)
         gains = [layer.norm1 for layer in model.layers] + [model.norm]
         self._add_and_norm(x, None, gains[0], y)
         for number, (layer, ring) in enumerate(zip(model.layers, self.rings, strict=True)):
             looked = look(ring, F.linear(y, layer.qkv))
+            if not is_asked and layer is model.layers[-1]:
+                break
             self._add_and_norm(x, F.linear(looked, layer.out), layer.norm2, y)
             inner = self._gate(F.linear(y, layer.gate_in))
             self._add_and_norm(x, F.linear(inner, layer.gate_out), gains[number + 1], y)
@@ -133,7 +140,51 @@ class FusedStepper(Stepper):
             found = F.scaled_dot_product_attention(asked, keys[None], values[None], attn_mask=bias)
             return found[0].transpose(0, 1).flatten(1)
 
-        self._layers(rows.contiguous().clone(), look)
+        self._layers(rows.contiguous().clone(), look, is_asked=False)
+
+    def _through_whole(self, rows: Tensor, slot: int) -> None:
+        """All of a session in one pass: what is older than the window when its end is reached is not kept."""
+        length, window, heads = len(rows), self.shape.window, self.shape.heads
+        position = torch.arange(length, device=self.device)
+        cosine, sine = turns_of(position, self.shape.head_size, self.shape.rope_theta)
+        query = torch.empty_like(rows)
+        # One for all layers: the rows that fall out of the ring are looked at by those after them.
+        aside = KvRing(
+            *(1, heads, length, self.shape.head_size),
+            store=self.rings[0].keys.dtype,
+            compute=self.dtype,
+            device=self.device,
+        )
+        blocks = [(start, min(start + BLOCK, length)) for start in range(window, length, BLOCK)]
+        masks = {end - start: self._banded(end - start) for start, end in blocks}
+
+        def look(ring: KvRing, qkv: Tensor) -> Tensor:
+            self._turn_and_keep(qkv, cosine, sine, position, query, aside, 0)
+            keys, values = (one[None] for one in aside.read(0, length))
+            ring.keep_end(slot, aside, length)
+            asked = query.view(length, heads, -1).transpose(0, 1)[None]
+            until = min(length, window)
+            first = (one[:, :, :until] for one in (asked, keys, values))
+            found = [F.scaled_dot_product_attention(*first, is_causal=True)]
+            for start, end in blocks:
+                seen = slice(start - window + 1, end)
+                found.append(
+                    F.scaled_dot_product_attention(
+                        asked[:, :, start:end], keys[:, :, seen], values[:, :, seen], attn_mask=masks[end - start]
+                    )
+                )
+            return torch.cat(found, 2)[0].transpose(0, 1).flatten(1)
+
+        self._layers(rows.contiguous().clone(), look, is_asked=False)
+
+    def _banded(self, rows: int) -> Tensor:
+        """What ``rows`` queries after a full window see of it and of each other, to be added to their scores."""
+        wide = rows + self.shape.window - 1
+        # The kernels want rows that begin at a multiple of 16 numbers.
+        mask = torch.full((rows, -(-wide // 16) * 16), float("-inf"), dtype=self.dtype, device=self.device)
+        ahead = torch.arange(wide, device=self.device) - torch.arange(rows, device=self.device)[:, None]
+        mask[:, :wide].masked_fill_((ahead >= 0) & (ahead < self.shape.window), 0.0)
+        return mask[:, :wide]
 
     # -- kernels ---------------------------------------------------------------------------------------------------
 

@@ -89,7 +89,7 @@ def _keep(even, odd, ring, scales, cell, pair, HEAD: tl.constexpr, IS_INT8: tl.c
     tl.store(ring + cell * HEAD + 2 * pair + 1, odd.to(ring.dtype.element_ty))
 
 
-@triton.jit(do_not_specialize=["only"])
+@triton.jit(do_not_specialize=["only", "COLUMNS"])
 def turn_and_keep(
     qkv,
     cosine,

@@ -10,6 +10,11 @@ INT8_MOST = 127.0
 INT8_LEAST = 1e-4
 
 
+def sent(tensor: Tensor, device: torch.device) -> Tensor:
+    """``tensor`` on ``device``, without waiting for what the device has still to do."""
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+
+
 class KvRing:
     """``keys`` and ``values`` are (slots, heads, columns, head size); position ``p`` lies in column ``p % columns``.
 
@@ -105,6 +110,23 @@ class KvRing:
             if self._scales is not None and scale is not None:
                 self._scales[part, slot].index_copy_(1, at[kept], scale[:, kept])
         return found[0], found[1]
+
+    def keep_end(self, slot: int, other: KvRing, positions: int) -> None:
+        """Keep in one slot the last of ``positions`` that slot 0 of ``other`` holds, column by column from 0 on.
+
+        ``other`` is as long as that and stores its rows alike.
+        """
+        first = max(0, positions - self.columns)
+        at = torch.arange(first, positions, device=self._rows.device) % self.columns
+        self._rows[:, slot].index_copy_(2, at, other._rows[:, 0, :, first:positions])
+        if self._scales is not None and other._scales is not None:
+            self._scales[:, slot].index_copy_(2, at, other._scales[:, 0, :, first:positions])
+
+    def take(self, slot: int, other: KvRing) -> None:
+        """Make one slot equal to slot 0 of ``other``, a ring of the same size."""
+        self._rows[:, slot] = other._rows[:, 0]
+        if self._scales is not None and other._scales is not None:
+            self._scales[:, slot] = other._scales[:, 0]
 
     def read(self, slot: int, columns: int) -> tuple[Tensor, Tensor]:
         """The first ``columns`` columns of one slot, keys and values, each (heads, columns, head size)."""

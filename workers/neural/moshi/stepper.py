@@ -5,12 +5,13 @@ Every tensor has a fixed shape and place, so one recorded graph of ``step`` serv
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from .ring import KvRing
+from .ring import KvRing, sent
 from .sampling import Sampling, drawn, keys_of
 from .shape import MoshiShape
 from .transformers import MoshiModel
@@ -89,17 +90,17 @@ class Stepper:
 
     def reset(self, slot: int, seed: tuple[int, int]) -> None:
         """Empty ``slot``; its dice will be those of ``seed``."""
-        self.run[slot] = False
-        self.position[slot] = self._origin[slot] = 0
-        self._seeds[slot] = torch.tensor(seed, device=self.device)
+        for state in (self.run, self.position, self._origin):
+            state[slot].zero_()
+        self._seeds[slot] = sent(torch.tensor(seed), self.device)
         self.place(slot, Standing.first(self.shape))
 
     def place(self, slot: int, standing: Standing, *, origin: int = 0) -> None:
         """Set where ``slot`` stands. ``origin`` is added to its position for the dice: frames that were left out."""
-        self._made[slot] = torch.tensor(standing.made, device=self.device)
-        self._heard[slot] = torch.tensor(standing.heard, device=self.device)
-        self._forced[slot] = torch.tensor(standing.forced, device=self.device)
-        self._origin[slot] = origin
+        self._made[slot] = sent(torch.tensor(standing.made), self.device)
+        self._heard[slot] = sent(torch.tensor(standing.heard), self.device)
+        self._forced[slot] = sent(torch.tensor(standing.forced), self.device)
+        self._origin[slot].fill_(origin)
 
     def follow(self, other: Stepper) -> None:
         """Stand where ``other`` stands in all slots, windows apart."""
@@ -120,7 +121,18 @@ class Stepper:
         """
         rows = piece if piece.is_floating_point() else self.model.embedded(piece)
         self._through_piece(rows.to(self.dtype), slot, first)
-        self.position[slot] = first + len(piece)
+        self.position[slot].fill_(first + len(piece))
+
+    @torch.no_grad()
+    def prefill_whole(self, slot: int, pieces: Sequence[Tensor]) -> None:
+        """Put all that is known of a session into its empty ``slot`` in one go, however long it is.
+
+        ``pieces`` are as ``prefill`` takes them. The window is that of ``prefill``, up to rounding.
+        """
+        rows = [piece if piece.is_floating_point() else self.model.embedded(piece) for piece in pieces if len(piece)]
+        whole = torch.cat([one.to(self.dtype) for one in rows])
+        self._through_whole(whole, slot)
+        self.position[slot].fill_(len(whole))
 
     def inputs_of(self, records: Tensor, before: Standing) -> tuple[Tensor, Standing]:
         """The model inputs of frames that gave ``records`` (frames, 1 + 2 x codebooks), and where they led.
@@ -200,3 +212,9 @@ class Stepper:
 
     def _through_piece(self, rows: Tensor, slot: int, first: int) -> None:
         self.model.through_piece(rows, self.rings, slot, first)
+
+    def _through_whole(self, rows: Tensor, slot: int) -> None:
+        at = 0
+        for piece in rows.split(self.shape.window):
+            self._through_piece(piece, slot, at)
+            at += len(piece)

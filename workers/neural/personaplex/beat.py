@@ -14,6 +14,7 @@ from workers.engine.contract import Floats
 
 from ..graphs import recorded
 from ..mimi.codec import FRAME_SAMPLES, StreamingCodec
+from ..mimi.reviving import Reviver
 from ..moshi.stepper import Stepper
 from .opening import silence_of
 
@@ -43,7 +44,9 @@ class Beat:
         self.pcm = torch.zeros(slots, FRAME_SAMPLES, device=device)
         self.sound = torch.zeros(slots, FRAME_SAMPLES, dtype=torch.int16, device=device)
         self.ids = torch.zeros(slots, 1 + stepper.shape.streams, dtype=torch.int32, device=device)
-        self._silence = torch.tensor(silence_of(stepper.shape), device=device)
+        self.reviver = Reviver(codec)
+        # In both places: asking one for the other's would be waiting for the device.
+        self._silence = {place: torch.tensor(silence_of(stepper.shape), device=place) for place in {"cpu", device.type}}
         pinned = device.type == "cuda"
         self._pcm_in = torch.zeros(slots, FRAME_SAMPLES, pin_memory=pinned)
         self._run_in = torch.zeros(slots, dtype=torch.bool, pin_memory=pinned)
@@ -62,6 +65,7 @@ class Beat:
         self.stepper.run.zero_()
         self.parts = tuple(recorded(part, self.stepper.device) for part in self.plain_parts)
         self._retrace = recorded(self.stepper.retrace, self.stepper.device)
+        self.reviver.record()
         self.synchronize()
 
     def retrace(self, slot: int, records: Tensor) -> None:
@@ -120,4 +124,4 @@ class Beat:
 
     def audible(self, codes: Tensor) -> Tensor:
         """``codes`` (…, codebooks) with those that stand for nothing made silence."""
-        return torch.where(codes < self.stepper.shape.code_card, codes, self._silence)
+        return torch.where(codes < self.stepper.shape.code_card, codes, self._silence[codes.device.type])

@@ -63,6 +63,9 @@ def build(options: EngineOptions) -> Parts:
         check_folder(folder)
     model = _moshi(shape, dtype, device, folder, options.seed)
     codec_model = _codec(shape, folder, options.seed).to(device)
+    if options.codec == "bf16":
+        # Which code is nearest is asked in full precision.
+        codec_model.to(torch.bfloat16).quantizer.float()
     store = {"auto": dtype, "bf16": torch.bfloat16, "int8": torch.int8}[options.kv]
     slots = _slots(options, shape, store, StreamingCodec(codec_model, 1).bytes_per_slot, device)
     stepper = stepper_class(options.path, device)(model, slots, store=store, sampling=Sampling(greedy=options.greedy))

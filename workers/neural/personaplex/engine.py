@@ -16,8 +16,10 @@ from torch import Tensor
 from workers.engine.contract import EngineDead, EngineFacts, EngineFull, EngineRefused, Floats, Stepped
 
 from ..mimi.codec import FRAME_SAMPLES, RATE_HZ
+from ..moshi.ring import sent
 from ..moshi.sampling import seed_of
 from ..moshi.stepper import FREE, Standing
+from .aging import age
 from .beat import LOUDEST, Heard
 from .building import Parts, build
 from .memory import MemoryBroken, pack_frame, unpack_frames
@@ -35,8 +37,6 @@ EXACT_FRAMES = 4
 """So many frames of an exact rebuild go in between two beats."""
 BUSY_S = 0.5
 """Somebody was stepped within this time: pieces must be short."""
-PRIMED_FRAMES = 125
-"""How much of what the caller said is given to a fresh encoder again: 10 s, as far as its layers look."""
 
 
 def make(options: Mapping[str, str]) -> PersonaPlexEngine:
@@ -91,6 +91,8 @@ class PersonaPlexEngine:
             window_frames=MEMORY_WINDOWS * parts.shape.window,
             device=name,
         )
+        if self.options.aged:
+            age(parts, None)
         # Nothing that was loaded will ever be garbage: a collection must not look at it in the middle of a beat.
         gc.collect()
         gc.freeze()
@@ -146,19 +148,42 @@ class PersonaPlexEngine:
             # Its beginning is forgotten: the first two frames only tell what those after them were given.
             before, origin = _standing_after(records[:2], self.parts.shape.made), frame + len(records[:2])
             pieces, records = [], records[2:]
-        at = 0
+        if len(records) and self.options.rebuild == "fast" and not self._is_busy:
+            self._rebuild(slot, pieces, records, before, origin)
+        else:
+            yield from self._prepare(slot, pieces, records, before, origin)
+        if len(records):
+            self._revive(slot, records, before)
+            if self._is_busy:
+                self.parts.beat.synchronize()
+            yield
+        self._frames[slot] = frames
+        if self.options.aged:
+            age(self.parts, slot)
+
+    def _prepare(
+        self, slot: int, pieces: Sequence[Tensor], records: Tensor, before: Standing, origin: int
+    ) -> Iterator[None]:
+        """In pieces that leave room for those who step beside."""
+        stepper, at = self.parts.beat.stepper, 0
         for piece in pieces:
             # Always cut alike, so that the same opening is the same bit by bit.
             at = yield from self._put(slot, piece, at, self.options.chunk_frames)
         if self.options.rebuild == "exact" and len(records):
             yield from self._retrace(slot, records, before, origin)
-        else:
-            ids, standing = beat.stepper.inputs_of(records, before)
-            yield from self._put(slot, ids, at, None)
-            with self._faults():
-                beat.stepper.place(slot, standing, origin=origin)
-        yield from self._revive(slot, records, before)
-        self._frames[slot] = frames
+            return
+        ids, standing = stepper.inputs_of(records, before)
+        yield from self._put(slot, ids, at, None)
+        with self._faults():
+            stepper.place(slot, standing, origin=origin)
+
+    def _rebuild(self, slot: int, pieces: Sequence[Tensor], records: Tensor, before: Standing, origin: int) -> None:
+        """All at once, as nobody steps beside. The device is not waited for: the next session comes right behind."""
+        stepper = self.parts.beat.stepper
+        ids, standing = stepper.inputs_of(records, before)
+        with self._faults():
+            stepper.place(slot, standing, origin=origin)
+            stepper.prefill_whole(slot, [sent(piece, stepper.device) for piece in (*pieces, ids)])
 
     def _put(self, slot: int, piece: Tensor, at: int, longest: int | None) -> Generator[None, None, int]:
         """Known inputs from position ``at`` on; where they end. ``longest`` frames at a time; ``None``: as many as
@@ -186,28 +211,13 @@ class PersonaPlexEngine:
                 beat.retrace(slot, few)
             yield
 
-    def _revive(self, slot: int, records: Tensor, before: Standing) -> Iterator[None]:
+    def _revive(self, slot: int, records: Tensor, before: Standing) -> None:
         """Bring the codec to where it stood: the caller's last words into the encoder, ours into the decoder."""
-        if not len(records):
-            return
         beat, shape = self.parts.beat, self.parts.shape
-        codec, device = beat.codec, beat.stepper.device
-        with self._faults():
-            heard = records[-PRIMED_FRAMES:, shape.made :].to(device)
-            sound = codec.decode_piece(slot, beat.audible(heard))
-            beat.synchronize()
-        yield
-        with self._faults():
-            codec.encode_piece(slot, sound)
-            beat.synchronize()
-        yield
         made = torch.cat([torch.tensor([before.made]), records[:, : shape.made]])[:, 1:]
-        said = torch.where(torch.tensor(shape.delays) > 0, made[1:], made[:-1])[-codec.memory_frames :]
+        said = torch.where(torch.tensor(shape.delays) > 0, made[1:], made[:-1])
         with self._faults():
-            codec.reset_decoder(slot)
-            codec.hear_again(slot, beat.audible(said.to(device)))
-            beat.synchronize()
-        yield
+            beat.reviver.revive(slot, beat.audible(records[:, shape.made :]), beat.audible(said))
 
     @property
     def _is_busy(self) -> bool:

@@ -17,6 +17,7 @@ _CHOICES = {
     "dtype": ("auto", "bf16", "fp32"),
     "kv": ("auto", "bf16", "int8"),
     "path": ("auto", "plain", "fused"),
+    "codec": ("fp32", "bf16"),
 }
 
 
@@ -30,7 +31,8 @@ class EngineOptions:
     between two beats.
     ``rebuild`` is how a lost session's window comes back: in long pieces (``fast``), equal up to rounding, or frame by
     frame through the kernels that made it (``exact``), equal bit by bit and much slower. ``seed`` changes all dice.
-    ``threads`` is torch's on a processor; 0 leaves it to torch.
+    ``threads`` is torch's on a processor; 0 leaves it to torch. ``codec`` is what the sound's codec computes in.
+    ``aged`` is for measuring, with ``weights`` ``random``: every session counts as one whose windows are full.
     """
 
     weights: str = ""
@@ -46,6 +48,8 @@ class EngineOptions:
     seed: int = 0
     chunk_frames: int = 512
     threads: int = 0
+    codec: str = "fp32"
+    aged: bool = False
 
     def __post_init__(self) -> None:
         if not self.weights:
@@ -55,6 +59,8 @@ class EngineOptions:
                 raise ValueError(_says(name, f"is {getattr(self, name)!r}", f"it is one of {', '.join(choices)}"))
         if self.slots != "auto" and not (self.slots.isdecimal() and int(self.slots) > 0):
             raise ValueError(_says("slots", f"is {self.slots!r}", "it is auto or a number from 1"))
+        if self.aged and self.weights != "random":
+            raise ValueError(_says("aged", "is set", "it is for measuring, with weights=random"))
         for name, least in (("window_frames", 2), ("chunk_frames", 1), ("threads", 0)):
             value = getattr(self, name)
             if value is not None and value < least:
@@ -80,11 +86,11 @@ def read_engine_options(options: Mapping[str, str]) -> EngineOptions:
                 found[name] = int(options[name])
             except ValueError:
                 raise ValueError(_says(name, f"is {options[name]!r}", "it is a number")) from None
-    if "greedy" in options:
-        word = options["greedy"].strip().lower()
+    for name in {"greedy", "aged"} & set(options):
+        word = options[name].strip().lower()
         if word not in {"yes", "no", "true", "false", "1", "0"}:
-            raise ValueError(_says("greedy", f"is {word!r}", "it is yes or no"))
-        found["greedy"] = word in {"yes", "true", "1"}
+            raise ValueError(_says(name, f"is {word!r}", "it is yes or no"))
+        found[name] = word in {"yes", "true", "1"}
     return EngineOptions(**found)  # type: ignore[arg-type]
 
 

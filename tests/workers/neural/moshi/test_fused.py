@@ -85,3 +85,27 @@ def test_a_piece_leaves_the_same_window(model: MoshiModel, store: torch.dtype) -
     for mine, theirs in zip(fused.rings, plain.rings, strict=True):
         for found, true in zip(mine.read(1, 6), theirs.read(1, 6), strict=True):
             assert torch.allclose(found, true, atol=1e-5 if store == torch.float32 else 0.05)
+
+
+@pytest.mark.usefixtures("few_parts")
+@pytest.mark.parametrize("store", [torch.float32, torch.int8])
+@pytest.mark.parametrize("length", [6, 8, 13, 21])
+def test_all_of_a_session_in_one_pass_leaves_the_window_that_its_pieces_leave(
+    monkeypatch: pytest.MonkeyPatch, store: torch.dtype, length: int
+) -> None:
+    """Shorter than the window, as long, and with one, two and more blocks behind it; in two layers."""
+    from workers.neural.moshi import fused as module
+
+    monkeypatch.setattr(module, "BLOCK", 4)
+    deep = MoshiModel(replace(SHAPE, layers=2)).to(DEVICE)
+    deep.fill_with_noise(2)
+    plain, fused = Stepper(deep, SLOTS, store=store), module.FusedStepper(deep, SLOTS, store=store)
+    ids = torch.randint(0, SHAPE.code_card, (length, SHAPE.streams), device=DEVICE)
+    for number in range(length):
+        plain.prefill(1, ids[number : number + 1], number)
+    fused.prefill_whole(1, [ids[:5], ids[5:]])
+    assert torch.equal(fused.position, plain.position)
+    for mine, theirs in zip(fused.rings, plain.rings, strict=True):
+        columns = min(length, SHAPE.window)
+        for found, true in zip(mine.read(1, columns), theirs.read(1, columns), strict=True):
+            assert torch.allclose(found, true, atol=1e-5 if store == torch.float32 else 0.05)

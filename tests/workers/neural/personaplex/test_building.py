@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -45,3 +47,14 @@ def test_the_options_reach_the_parts() -> None:
     stepper = parts.beat.stepper
     assert (parts.shape.window, stepper.dtype, stepper.sampling.greedy) == (9, torch.bfloat16, True)
     assert stepper.rings[0].scales is not None and parts.voices is None
+
+
+def test_a_codec_in_short_numbers_makes_nearly_the_same_sound_of_less_memory() -> None:
+    options = EngineOptions(weights="random", shape="tiny", slots="1", threads=1)
+    full, short = build(options).beat.codec, build(replace(options, codec="bf16")).beat.codec
+    assert short.bytes_per_slot < 0.6 * full.bytes_per_slot
+    codes = torch.arange(8 * 20).reshape(20, 8) % 60
+    wave, other = full.decode_piece(0, codes), short.decode_piece(0, codes).float()
+    assert float((wave - other).norm() / wave.norm()) < 0.05
+    agree = (full.encode_piece(0, wave) == short.encode_piece(0, wave)).float().mean()
+    assert float(agree) > 0.5

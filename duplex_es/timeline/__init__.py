@@ -1,0 +1,1 @@
+"""The timeline of a call: what an eye needs to find its way through a log."""

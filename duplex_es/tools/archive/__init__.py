@@ -1,0 +1,1 @@
+"""``duplex-es archive …``."""

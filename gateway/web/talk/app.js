@@ -1,0 +1,119 @@
+// The page: the stage at the left, what belongs to it at the right.
+
+import { Masthead } from "../shared/shell.js";
+import { html, useCallback, useEffect, useRef, useState } from "../shared/view.js";
+import { Call } from "./call.js";
+import { EventsPanel } from "./view/events-panel.js";
+import { ResponseTime } from "./view/response-time.js";
+import { Setup } from "./view/setup.js";
+import { Stage } from "./view/stage.js";
+import { connectionOf, whyNoMicrophone } from "./view/words.js";
+
+const NOTHING = { phase: "idle", conversation: { turns: [] }, rows: [], latencies: [] };
+
+// The gateways of this page: its own address first, then the operator's list.
+function gatewayUrls(config) {
+  const own = new URL("/v1/realtime", location.href);
+  own.protocol = own.protocol === "https:" ? "wss:" : "ws:";
+  const others = config.gateways.map((address) => new URL("/v1/realtime", address));
+  const urls = [own, ...others].map((url) => `${url.origin === "null" ? `${url.protocol}//${url.host}` : url.origin}${url.pathname}`);
+  return [...new Set(urls)].map((url) => `${url}?duplex=1&autostart=0`);
+}
+
+// A call and its snapshot, taken anew at most once a frame.
+function useCall(config) {
+  const [shown, show] = useState(NOTHING);
+  const call = useRef(null);
+  const isDue = useRef(false);
+  const changed = useCallback(() => {
+    if (isDue.current) return;
+    isDue.current = true;
+    // A timer, not a frame: a page in the background draws no frames, and its call goes on.
+    setTimeout(() => {
+      isDue.current = false;
+      if (call.current) show(call.current.snapshot);
+    }, 30);
+  }, []);
+  const start = useCallback(async (options) => {
+    const made = new Call({ urls: gatewayUrls(config), options, changed });
+    call.current = made;
+    show({ ...NOTHING, phase: "opening" });
+    try {
+      await made.start();
+    } catch (error) {
+      made.end();
+      call.current = null;
+      show({ ...NOTHING, notice: { code: error.name, message: whyNoMicrophone(error) } });
+    }
+  }, []);
+  return { call, shown, start };
+}
+
+function useKeys(call, shown) {
+  useEffect(() => {
+    const pressed = (event) => {
+      if (!call.current || event.ctrlKey || event.metaKey || event.altKey) return;
+      const isTyping = event.target.closest?.("input, textarea, select");
+      if (event.key === "Escape") call.current.interrupt();
+      else if (event.key.toLowerCase() === "m" && !isTyping && shown.hasMicrophone) {
+        call.current.setMuted(!call.current.isMuted);
+      }
+    };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  }, [shown.hasMicrophone]);
+}
+
+// What a screen reader is told without being asked: how the call stands, and what the caller was understood to say.
+function Announcer({ shown }) {
+  const said = shown.conversation.turns.findLast((turn) => turn.who === "caller" && turn.state === "done");
+  const cut = shown.conversation.turns.at(-1)?.state === "interrupted" ? "The answer was interrupted." : "";
+  return html`<div class="sr-only" aria-live="polite">
+    <p>${connectionOf(shown).text}</p>
+    <p>${said?.text ? `You said: ${said.text}` : ""}</p>
+    <p>${cut}</p>
+  </div>`;
+}
+
+function ConnectionBadge({ shown }) {
+  const { text, kind, isLive } = connectionOf(shown);
+  return html`<span class=${`badge ${kind}`} id="connection" data-phase=${shown.phase}>
+    <span class=${`dot ${isLive ? "live" : ""}`}></span>${text}
+  </span>`;
+}
+
+export function App({ config, models }) {
+  const { call, shown, start } = useCall(config);
+  const [options, setOptions] = useState({
+    model: models.includes(config.default_model) ? config.default_model : (models[0] ?? config.default_model),
+    voice: "",
+    instructions: "",
+    reference: null,
+    deviceId: "",
+  });
+  const isBusy = !["idle", "ended"].includes(shown.phase);
+  useKeys(call, shown);
+  useEffect(() => {
+    const leave = () => call.current?.end();
+    addEventListener("pagehide", leave);
+    return () => removeEventListener("pagehide", leave);
+  }, []);
+  useEffect(() => {
+    document.title = isBusy ? "In a call · duplex_es" : "Talk · duplex_es";
+  }, [isBusy]);
+  return html`<${Masthead} current="/"><${ConnectionBadge} shown=${shown} /><//>
+    <main id="main" class="talk">
+      <${Stage}
+        call=${call}
+        shown=${shown}
+        canStart=${models.length > 0}
+        start=${(useMicrophone) => start({ ...options, useMicrophone })}
+      />
+      <aside class="side stack" aria-label="About this call">
+        <${Setup} models=${models} options=${options} setOptions=${setOptions} shown=${shown} isBusy=${isBusy} />
+        <${ResponseTime} shown=${shown} />
+        <${EventsPanel} rows=${shown.rows} />
+      </aside>
+    </main>
+    <${Announcer} shown=${shown} />`;
+}

@@ -1,0 +1,60 @@
+// What was said by whom: text follows the sound, and what nobody heard is marked as such.
+
+import { html, useEffect, useRef } from "../../shared/view.js";
+import { heardCharacters } from "../conversation.js";
+import { durationOf } from "./words.js";
+
+const NEAR_END = 80;
+const REASONS = { client_cancelled: "by you", turn_detected: "by your voice", barge_in: "by your voice" };
+
+function CallerTurn({ turn }) {
+  return html`<li class="turn caller" data-who="caller" data-state=${turn.state}>
+    <span class="turn-name">You${turn.isTyped ? " typed" : ""}</span>
+    <p class="turn-text">${turn.text || html`<span class="waiting" role="img" aria-label="speaking"><i></i><i></i><i></i></span>`}</p>
+  </li>`;
+}
+
+function AssistantTurn({ turn }) {
+  const count = heardCharacters(turn);
+  const isOver = turn.state !== "open" && (turn.state !== "done" || turn.heardMs >= turn.endMs - 1);
+  const [heard, rest] = [turn.text.slice(0, count), turn.text.slice(count).trimEnd()];
+  const isCut = turn.state === "interrupted" && (rest !== "" || turn.reason in REASONS);
+  return html`<li class="turn assistant" data-who="assistant" data-state=${turn.state} data-heard-ms=${Math.round(turn.heardMs)}>
+    <span class="turn-name">Assistant</span>
+    <p class="turn-text">
+      <span class="heard">${heard}</span>
+      ${rest &&
+      (isCut
+        ? html`<del class="unheard" title="Said, but not heard">${rest}</del>`
+        : html`<span class=${isOver ? "heard" : "coming"}>${rest}</span>`)}
+    </p>
+    ${isCut &&
+    html`<span class="turn-note">
+      Interrupted ${REASONS[turn.reason] ?? ""}${turn.hasSound ? ` after ${durationOf(turn.heardMs)}` : ""}
+    </span>`}
+    ${turn.state === "failed" && html`<span class="turn-note bad">Broke off: ${turn.reason ?? "the model failed"}</span>`}
+  </li>`;
+}
+
+function ToolTurn({ turn }) {
+  return html`<li class="turn tool" data-who="tool">
+    <span class="turn-name">Tool call</span>
+    <p class="turn-text mono">${turn.name}(${turn.text})</p>
+  </li>`;
+}
+
+const VIEWS = { caller: CallerTurn, assistant: AssistantTurn, tool: ToolTurn };
+
+export function Transcript({ turns }) {
+  const list = useRef(null);
+  const isAtEnd = useRef(true);
+  useEffect(() => {
+    if (isAtEnd.current) list.current.scrollTop = list.current.scrollHeight;
+  }, [turns]);
+  const scrolled = ({ currentTarget: box }) => {
+    isAtEnd.current = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_END;
+  };
+  return html`<ol class="transcript" ref=${list} onScroll=${scrolled} tabindex="0" aria-label="Transcript">
+    ${turns.map((turn) => html`<${VIEWS[turn.who]} key=${turn.key} turn=${turn} />`)}
+  </ol>`;
+}

@@ -1,0 +1,58 @@
+"""Files at a URL: whole or not at all."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from duplex_es.archive.files import Files
+from duplex_es.reading.errors import ReadingError
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture(params=["folder", "memory"])
+def files(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Files]:
+    yield Files(str(tmp_path / "place") if request.param == "folder" else f"memory://{uuid.uuid4().hex}")
+
+
+def test_what_is_put_is_read_listed_and_removed(files: Files) -> None:
+    assert files.read("a/b") is None
+    assert files.names("a") == []
+    files.put("a/b", b"1")
+    files.put("a/b", b"22")
+    files.put("a/c/d", b"3")
+    assert files.read("a/b") == b"22"
+    assert files.names("") == ["a/b", "a/c/d"]
+    assert files.names("a/c") == ["a/c/d"]
+    files.remove("a/b", "a/b", "nothing")
+    assert files.names("") == ["a/c/d"]
+
+
+def test_only_the_first_of_several_writers_writes_a_new_file(files: Files) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        wrote = list(pool.map(lambda n: files.put_new("once", b"%d" % n), range(24)))
+    assert wrote.count(True) == 1
+    assert files.read("once") == b"%d" % wrote.index(True)
+    assert files.names("") == ["once"]
+
+
+def test_a_half_written_file_is_never_seen(tmp_path: Path) -> None:
+    files = Files(str(tmp_path))
+    (tmp_path / ".part-0123").write_bytes(b"half")
+    assert files.names("") == []
+
+
+def test_a_place_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(ReadingError, match="cannot write"):
+        Files(str(tmp_path / "file")).put("a", b"")
+
+
+def test_a_place_nobody_knows_says_so() -> None:
+    with pytest.raises(ReadingError, match="nowhere://x cannot be opened"):
+        Files("nowhere://x")

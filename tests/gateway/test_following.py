@@ -1,0 +1,34 @@
+"""Following a call as it goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from duplex_es.log.memory import MemoryLog
+from duplex_es.reading.source import LiveSource
+from duplex_es.timeline.builder import position_of
+from gateway.following import positions
+from tests.support.long_call import SCRIPT
+from tests.support.recorded_call import RecordedCall
+
+pytestmark = pytest.mark.unit
+
+
+async def test_each_move_is_an_event_and_the_end_is_the_last() -> None:
+    log = MemoryLog()
+    call = await RecordedCall.begin(log, "live", SCRIPT % 400)
+    source = LiveSource(log, "memory://")
+    head = await source.find("live")
+    stopping = [False]
+    events = positions(source, head, position_of(head), lambda: stopping[0], look_s=0.001)
+    waiting = asyncio.create_task(anext(events))
+    await call.listen(1)
+    moved = json.loads((await waiting).split("data: ")[1])
+    assert moved["state"] == "claimed" and moved["position"] != position_of(head)
+    stopping[0] = True
+    rest = [event async for event in events]
+    assert rest[-1].startswith("event: end")
+    await call.end()

@@ -1,0 +1,264 @@
+"""What the chart makes fits together, and says to our programs what they understand."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import yaml
+
+from duplex_es import __version__
+from duplex_es.log.addresses import parse_store_url
+from gateway.settings import read_settings as read_gateway_settings
+from tests.support.kubernetes.chart import (
+    CASES,
+    CHART,
+    HELMS,
+    MINORS,
+    Document,
+    container,
+    environment,
+    named,
+    of_kind,
+    render,
+    rendered,
+)
+from tests.support.kubernetes.findings import findings, pod_of
+from workers.deployments import read_deployment
+
+pytestmark = [pytest.mark.helm, pytest.mark.timeout(180)]
+
+each_case = pytest.mark.parametrize("values", CASES)
+
+
+@pytest.mark.parametrize("helm", HELMS)
+@pytest.mark.parametrize("minor", [MINORS[0], MINORS[-1]])
+@each_case
+def test_everything_fits_together(values: str, helm: str, minor: int) -> None:
+    assert findings(rendered(values, helm=helm, minor=minor)) == []
+
+
+def test_the_chart_runs_the_version_it_comes_with() -> None:
+    held = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert held["appVersion"] == __version__
+    assert all(
+        each["spec"]["template"]["spec"]["containers"][0]["image"].endswith(f":{__version__}") for each in _own("gpu")
+    )
+
+
+def _own(values: str) -> list[Document]:
+    return of_kind(rendered(values), "Deployment")
+
+
+@each_case
+def test_gateways_start_with_what_they_are_told(values: str, tmp_path: Path) -> None:
+    """Their own reader of settings takes every variable and flag of the pod."""
+    gateway = named(rendered(values), "Deployment", "-gateway")
+    variables = {key: value for key, value in environment(gateway).items() if isinstance(value, str)}
+    token = tmp_path / "token"
+    token.write_text("0123456789abcdef")
+    if "DUPLEX_ES_OPERATOR_TOKEN_FILE" in variables:
+        variables["DUPLEX_ES_OPERATOR_TOKEN_FILE"] = str(token)
+    settings = read_gateway_settings(container(gateway).get("args", []), variables)
+    assert settings.port == 8099
+    assert settings.host == "0.0.0.0"
+
+
+@each_case
+def test_workers_can_read_their_deployment_file(values: str, tmp_path: Path) -> None:
+    files = [each for each in of_kind(rendered(values), "ConfigMap") if "deployment.toml" in each["data"]]
+    assert files
+    for held in files:
+        path = tmp_path / f"{held['metadata']['name']}.toml"
+        path.write_text(held["data"]["deployment.toml"])
+        found = read_deployment(path)
+        assert found["model"]
+        assert found["drain_s"] == 20.0
+
+
+def test_options_and_files_of_secrets_reach_the_model() -> None:
+    made = rendered("everything")
+    bridge = named(made, "ConfigMap", "-worker-bridge")
+    assert tomllib.loads(bridge["data"]["deployment.toml"])["options"] == {
+        "url": "ws://omni:8091/v1/realtime",
+        "served": "Qwen/Qwen3-Omni",
+        "secret_file": "/etc/duplex-es/options/secret_file/value",
+    }
+    pod = named(made, "Deployment", "-worker-bridge")["spec"]["template"]["spec"]
+    mounts = {each["mountPath"]: each["name"] for each in pod["containers"][0]["volumeMounts"]}
+    volumes = {each["name"]: each for each in pod["volumes"]}
+    held = volumes[mounts["/etc/duplex-es/options/secret_file"]]["secret"]
+    assert (held["secretName"], held["items"]) == ("bridge-seal", [{"key": "seal", "path": "value"}])
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "files"),
+    [
+        ("minimal", "server", {"password_file"}),
+        ("sentinel", "sentinel", {"password_file", "sentinel_password_file"}),
+        ("cluster-tls", "cluster", {"password_file", "ssl_ca_certs", "ssl_certfile", "ssl_keyfile"}),
+    ],
+)
+def test_the_url_of_the_store_says_what_the_pod_mounts(values: str, kind: str, files: set[str], tmp_path: Path) -> None:
+    for workload in _own(values):
+        url = environment(workload)["DUPLEX_ES_REDIS_URL"]
+        arguments = {key: value[0] for key, value in parse_qs(urlsplit(url).query).items()}
+        held = {key: value for key, value in arguments.items() if value.startswith("/")}
+        assert held.keys() == files
+        sources = next(each for each in workload["spec"]["template"]["spec"]["volumes"] if each["name"] == "store")
+        mounted = {
+            f"/etc/duplex-es/store/{item['path']}"
+            for source in sources["projected"]["sources"]
+            for item in source["secret"]["items"]
+        }
+        assert set(held.values()) == mounted
+        there = tmp_path / "password"
+        there.write_text("secret\n")
+        for key in held.keys() & {"password_file", "sentinel_password_file"}:
+            url = url.replace(held[key].replace("/", "%2F"), str(there))
+        assert parse_store_url(url).kind == kind
+
+
+def test_no_secret_is_in_an_environment_or_a_config_map() -> None:
+    made = render("--set", "valkey.enabled=true")
+    (secret,) = of_kind(made, "Secret")
+    for each in made:
+        if each["kind"] != "Secret":
+            assert "requirepass" not in str(each)
+            assert secret["data"]["redis-password"] not in str(each)
+
+
+def test_a_url_can_be_wholly_in_a_secret() -> None:
+    made = render("--set", "redis.url.existingSecret=store,redis.url.key=where")
+    for workload in of_kind(made, "Deployment"):
+        assert environment(workload)["DUPLEX_ES_REDIS_URL"] == {"secretKeyRef": {"name": "store", "key": "where"}}
+
+
+def test_a_rollout_takes_no_gateway_away_and_needs_no_spare_gpu() -> None:
+    made = rendered("gpu")
+    assert named(made, "Deployment", "-gateway")["spec"]["strategy"]["rollingUpdate"] == {
+        "maxUnavailable": 0,
+        "maxSurge": 1,
+    }
+    worker = named(made, "Deployment", "-worker-personaplex")["spec"]
+    assert worker["strategy"]["rollingUpdate"] == {"maxUnavailable": 1, "maxSurge": 0}
+    assert named(made, "Deployment", "-worker-minicpmo")["spec"]["strategy"] == {"type": "Recreate"}
+
+
+def test_a_worker_with_gpus_goes_where_they_are() -> None:
+    pod = named(rendered("gpu"), "Deployment", "-worker-personaplex")["spec"]["template"]["spec"]
+    assert pod["nodeSelector"] == {"nvidia.com/gpu.product": "NVIDIA-H200"}
+    assert pod["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
+    assert pod["runtimeClassName"] == "nvidia"
+    resources = pod["containers"][0]["resources"]
+    assert resources["limits"]["nvidia.com/gpu"] == resources["requests"]["nvidia.com/gpu"] == 1
+    volumes = {each["name"]: each for each in pod["volumes"]}
+    assert volumes["models"]["persistentVolumeClaim"]["claimName"] == "models"
+    assert volumes["shm"]["emptyDir"] == {"medium": "Memory", "sizeLimit": "8Gi"}
+    processors = named(rendered("gpu"), "Deployment", "-worker-cascade")["spec"]["template"]["spec"]
+    assert "nodeSelector" not in processors
+    assert "tolerations" not in processors
+
+
+def test_caches_lie_where_something_can_be_written() -> None:
+    made = rendered("gpu")
+    read_only = environment(named(made, "Deployment", "-worker-personaplex"))
+    own = environment(named(made, "Deployment", "-worker-minicpmo"))
+    assert (read_only["HF_HOME"], own["HF_HOME"]) == ("/tmp/.cache/huggingface", "/models/.cache/huggingface")
+    assert named(made, "PersistentVolumeClaim", "-worker-minicpmo-models")["metadata"]["annotations"] == {
+        "helm.sh/resource-policy": "keep"
+    }
+
+
+def test_there_is_a_budget_for_disruptions_where_there_are_several_and_only_there() -> None:
+    budgets = {each["metadata"]["name"] for each in of_kind(rendered("gpu"), "PodDisruptionBudget")}
+    assert budgets == {f"voice-duplex-es-{each}" for each in ("gateway", "worker-cascade", "worker-personaplex")}
+
+
+def test_keda_counts_what_the_service_measures() -> None:
+    made = rendered("keda")
+    queries = {
+        each["metadata"]["name"].removeprefix("voice-duplex-es-"): [
+            (trigger["metadata"]["query"], trigger["metadata"]["threshold"], trigger["metadata"]["activationThreshold"])
+            for trigger in each["spec"]["triggers"]
+            if trigger["type"] == "prometheus"
+        ]
+        for each in of_kind(made, "ScaledObject")
+    }
+    pods = 'namespace="calls",pod=~"voice-duplex-es-{}-[a-z0-9]+-[a-z0-9]+"'
+    assert queries["gateway"] == [(f"sum(duplex_gateway_connections{{{pods.format('gateway')}}})", "400", "0")]
+    used = f'sum(duplex_worker_slots{{state="used",{pods.format("worker-cascade")}}})'
+    demand = f'{used} + (max(duplex_fleet_waiting_sessions{{model="cascade",namespace="calls"}}) or vector(0))'
+    assert queries["worker-cascade"] == [(demand, "6", "0"), (f"{demand} + 8", "8", "8")]
+    # Only a pool that may have no workers counts workers it cannot see as none.
+    assert "or vector(0)) + (max" in queries["worker-scripted"][0][0]
+    assert [each["spec"]["minReplicaCount"] for each in of_kind(made, "ScaledObject")] == [2, 2, 0]
+
+
+def test_a_horizontal_autoscaler_shrinks_slowly() -> None:
+    made = rendered("everything")
+    scaler = named(made, "HorizontalPodAutoscaler", "-gateway")["spec"]
+    assert scaler["metrics"][0]["pods"]["metric"]["name"] == "duplex_gateway_connections"
+    down = scaler["behavior"]["scaleDown"]
+    assert (down["stabilizationWindowSeconds"], down["policies"]) == (
+        600,
+        [{"type": "Pods", "value": 1, "periodSeconds": 120}],
+    )
+
+
+@pytest.mark.parametrize(
+    ("controller", "annotation", "value"),
+    [
+        ("nginx", "nginx.ingress.kubernetes.io/proxy-read-timeout", "3600"),
+        ("haproxy", "haproxy-ingress.github.io/timeout-tunnel", "3600s"),
+        ("alb", "alb.ingress.kubernetes.io/load-balancer-attributes", "idle_timeout.timeout_seconds=3600"),
+    ],
+)
+def test_an_ingress_lets_a_socket_be_silent_for_long(controller: str, annotation: str, value: str) -> None:
+    made = render(
+        *("--set", "redis.host=store,gateway.ingress.enabled=true,gateway.ingress.hosts[0].host=voice.example.com"),
+        *("--set", f"gateway.ingress.controller={controller}"),
+    )
+    (ingress,) = of_kind(made, "Ingress")
+    assert ingress["metadata"]["annotations"][annotation] == value
+    assert not any("affinity" in each or "sticky" in each for each in ingress["metadata"]["annotations"])
+
+
+def test_a_route_has_no_end_of_its_own() -> None:
+    (rule,) = of_kind(rendered("cluster-tls"), "HTTPRoute")[0]["spec"]["rules"]
+    assert rule["timeouts"] == {"request": "0s", "backendRequest": "0s"}
+
+
+def test_workers_are_reached_by_probes_and_metrics_alone() -> None:
+    policy = named(rendered("everything"), "NetworkPolicy", "-worker-cascade")["spec"]
+    assert [port["port"] for rule in policy["ingress"] for port in rule["ports"]] == ["health"]
+
+
+def test_pods_are_told_apart_and_never_changed_by_labels_of_others() -> None:
+    """Selectors have the three labels that never change: labels of the user are on objects and pods alone."""
+    for each in rendered("everything"):
+        if each["kind"] in ("Deployment", "StatefulSet"):
+            assert each["spec"]["selector"]["matchLabels"].keys() == {
+                f"app.kubernetes.io/{part}" for part in ("name", "instance", "component")
+            }
+            assert pod_of(each) is not None
+            assert each["metadata"]["labels"]["team"] == "voice"
+
+
+def test_a_digest_counts_more_than_a_tag() -> None:
+    image = container(named(rendered("everything"), "Deployment", "-gateway"))["image"]
+    assert image == "registry.example.com/voice/duplex-es-gateway@sha256:" + "a" * 64
+
+
+def test_every_hook_for_things_of_ones_own_is_used_and_rendered() -> None:
+    made = rendered("everything")
+    gateway = named(made, "Deployment", "-gateway")
+    pod = gateway["spec"]["template"]["spec"]
+    assert environment(gateway)["OTEL_EXPORTER_OTLP_ENDPOINT"] == "http://collector.calls:4318"
+    assert [each["name"] for each in pod["initContainers"]] == ["wait"]
+    assert [each["name"] for each in pod["containers"]] == ["gateway", "proxy"]
+    assert container(gateway)["envFrom"] == [{"configMapRef": {"name": "extra", "optional": True}}]
+    assert named(made, "ConfigMap", "more-voice")
+    assert named(made, "ConfigMap", "extra")["data"] == {"release": "voice"}

@@ -1,0 +1,85 @@
+"""``duplex-es archive``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyarrow import parquet
+
+from duplex_es.archive.sealing import OperatorKeys
+from duplex_es.log.memory import MemoryLog
+from duplex_es.tools.archive import commands
+from duplex_es.tools.cli import build_parser
+from duplex_es.tools.errors import ToolError
+from tests.support.archives import ASKED, planted_call
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+async def log(monkeypatch: pytest.MonkeyPatch) -> MemoryLog:
+    log = MemoryLog()
+    await planted_call(log)
+
+    @asynccontextmanager
+    async def opened(redis_url: str) -> AsyncIterator[MemoryLog]:
+        yield log
+
+    monkeypatch.setattr(commands, "opened", opened)
+    return log
+
+
+@pytest.fixture
+async def where(tmp_path: Path) -> list[str]:
+    args = argparse.Namespace(path=tmp_path / "operator.key")
+    await commands.run_key(args)
+    return ["--keys", str(tmp_path / "keys"), "--key-file", str(tmp_path / "operator.key")]
+
+
+def parsed(words: list[str]) -> Any:
+    return build_parser().parse_args(["archive", *words])
+
+
+async def test_one_pass_archives_what_is_closed_and_its_words_can_be_had(
+    log: MemoryLog, where: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive = str(tmp_path / "archive")
+    run = parsed(["run", "--once", "--to", archive, *where])
+    capsys.readouterr()
+    assert await run.run(run) == 0
+    assert capsys.readouterr().out == "1 archived, 0 still going on, 0 failed\n"
+    out = tmp_path / "words.parquet"
+    index = parsed(["index", "-o", str(out), "--archive", archive, *where])
+    assert await index.run(index) == 0
+    rows = parquet.read_table(out).to_pylist()
+    assert any(ASKED in (row["text"] or "") for row in rows)
+    assert capsys.readouterr().out == f"{len(rows)} rows in {out}\n"
+    with pytest.raises(ToolError, match="is there already"):
+        await index.run(index)
+
+
+async def test_a_key_is_its_owners_and_a_new_one_goes_in_front(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "operator.key"
+    args = argparse.Namespace(path=path)
+    await commands.run_key(args)
+    first = path.read_text()
+    assert path.stat().st_mode & 0o777 == 0o600
+    wrapped = OperatorKeys.parse(first).wrap(bytes(32), "x")
+    await commands.run_key(args)
+    assert path.read_text().endswith(first) and path.read_text() != first
+    assert OperatorKeys.parse(path.read_text()).unwrap(wrapped, "x") == bytes(32)
+    assert "in front of 1" in capsys.readouterr().out
+
+
+def test_the_archive_may_be_named_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SystemExit):
+        parsed(["run"])
+    monkeypatch.setenv("DUPLEX_ES_ARCHIVE", "s3://calls")
+    assert parsed(["run"]).archive == "s3://calls"
