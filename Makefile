@@ -21,6 +21,9 @@ CLIENTS ?= .clients
 BROWSER ?= .browser
 NEURAL ?= .neural
 SCHEDULES ?= 20000
+SESSIONS ?= 50
+# Options of ci/images.py, for example IMAGES=--engine.
+IMAGES ?=
 TOOLS ?= .tools
 
 .PHONY: help
@@ -116,7 +119,30 @@ helm: $(STAMP) ## the chart: linted, rendered for every Kubernetes, checked, and
 	ci/helm_tools.sh $(TOOLS)
 	$(BIN)/python ci/helm_chart.py --check
 	$(TOOLS)/bin/yamllint --strict --config-file helm/.yamllint.yaml helm/duplex-es/Chart.yaml helm/duplex-es/values.yaml helm/duplex-es/ci
-	DUPLEX_ES_TOOLS=$(TOOLS) $(PYTEST) -m helm -n $(JOBS) --dist loadfile
+	DUPLEX_ES_TOOLS=$(TOOLS) $(PYTEST) tests/helm -n $(JOBS) --dist load
+
+.PHONY: alerts
+alerts: $(STAMP) ## every alert fired by its cause, every dashboard query answered by a real Prometheus (needs prometheus)
+	$(BIN)/python ci/dashboards.py --check
+	$(PYTEST) -m alerts
+
+.PHONY: deploy-check
+deploy-check: $(STAMP) ## deploy/ as haproxy, nginx, promtool, systemd, hadolint and compose see it (needs Debian's)
+	ci/deploy_tools.sh $(TOOLS)
+	DUPLEX_ES_TOOLS=$(TOOLS) $(PYTEST) tests/deploy
+
+.PHONY: images
+images: $(STAMP) ## build the images, run them all together and hold a conversation (needs root, buildah, podman)
+	ci/deploy_tools.sh $(TOOLS)
+	$(BIN)/python ci/images.py $(IMAGES)
+
+.PHONY: rollout
+rollout: $(STAMP) ## a rolling restart of everything under SESSIONS talking callers, behind HAProxy and behind nginx
+	$(BIN)/python -m tests.rollout.run --sessions $(SESSIONS)
+
+.PHONY: rollout-short
+rollout-short: $(STAMP) ## the same with six callers; under three minutes
+	$(PYTEST) -m rollout
 
 .PHONY: helm-docs
 helm-docs: $(STAMP) ## write the chart's schema and README anew from its values.yaml

@@ -141,7 +141,10 @@ def build(engine: Engine, tag: str, recipe: Path, context: Path, arguments: Mapp
     began_s = time.monotonic()
     words = ["buildah", "bud", "--format", "docker", "--isolation", "chroot", "--layers"]
     # Behind a proxy that has a certificate of its own, pip inside must know what this machine knows.
-    words += ["--volume", f"{CERTIFICATES}:{CERTIFICATES}:ro"] if Path(CERTIFICATES).is_dir() else []
+    # So must it find wheels that lie on this machine.
+    wheels = os.environ.get("PIP_FIND_LINKS", "")
+    for folder in (CERTIFICATES, wheels):
+        words += ["--volume", f"{folder}:{folder}:ro"] if folder and Path(folder).is_dir() else []
     for name, value in arguments.items():
         words += ["--build-arg", f"{name}={value}"]
     engine.run(*words, "-t", tag, "-f", str(recipe), str(context))
@@ -172,6 +175,27 @@ def stand_ins(engine: Engine) -> dict[str, str]:
             build(engine, tag, recipe, engine.store / "run", {})
         variables[f"{name.upper()}_IMAGE"] = tag
     return variables
+
+
+def try_engine(engine: Engine, base: str) -> None:
+    """The image for GPUs with a torch for processors in it: built, and a tiny engine asked for an answer.
+
+    Raises: Failed. The real one differs by what ``REQUIREMENTS`` names, and by a GPU.
+    """
+    tag = "localhost/duplex-es-worker-personaplex:ci"
+    # Debian's Python has its headers in a package of their own.
+    packages = "gcc libc6-dev libpython3.11-dev" if base == STAND_IN else "gcc libc6-dev"
+    arguments = {"BASE": base, "PACKAGES": packages, "VERSION": _version()}
+    arguments["REQUIREMENTS"] = "deploy/requirements/neural-test.txt"
+    arguments["PIP_FIND_LINKS"] = os.environ.get("PIP_FIND_LINKS", "")
+    took_s = build(engine, tag, ROOT / "deploy/docker/worker-cuda.Dockerfile", ROOT, arguments)
+    say(f"{tag}: {engine.size_bytes(tag) / 1e6:.0f} MB with torch for processors, built in {took_s:.0f} s")
+    words = ["--model", "nvidia/personaplex-7b-v1", "--check", "--log-format", "text"]
+    for option in ("python=/opt/personaplex/bin/python", "weights=random", "shape=tiny", "slots=2", "device=cpu"):
+        words += ["--model-option", option]
+    hardened = ("--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges", "--network=none")
+    told = engine.run("podman", "run", "--rm", *hardened, "--env", "DUPLEX_ES_DEPLOYMENT=", tag, *words)
+    say(told.strip().splitlines()[-1])
 
 
 # -- looking -------------------------------------------------------------------------------------------------------
@@ -291,27 +315,29 @@ def converse(engine: Engine, stack: Stack, model: str) -> None:
     engine.run(program, "talk", url, "--model", model, "--wav", str(question), "--out", str(out), *commit)
     say((out / "transcript.txt").read_text().strip())
     report = out / "bench.json"
-    callers = subprocess.Popen(
-        [
-            program,
-            "bench",
-            url,
-            "--model",
-            model,
-            "--sessions",
-            "3",
-            "--duration-s",
-            "40",
-            "--quiet",
-            "--out",
-            str(report),
-        ],
-        stdout=subprocess.DEVNULL,
-    )
+    words = [
+        "bench",
+        url,
+        "--model",
+        model,
+        "--sessions",
+        "2",
+        "--duration-s",
+        "40",
+        "--quiet",
+        "--timeout-s",
+        "90",
+        "--out",
+        str(report),
+    ]
+    # Only a sentence is understood, and only its end is answered.
+    words += ["--wav", str(question), "--vad", "--pause-ms", "1000"] if model == "cascade" else []
+    callers = subprocess.Popen([program, *words], stdout=subprocess.DEVNULL)
     try:
         for service in ("gateway-1", "worker-1", "gateway-2"):
-            time.sleep(4)
+            time.sleep(4)  # HAProxy looks up names and health, and everybody talks
             engine.run("podman", "restart", "--time", "30", stack.container(service))
+            stack.wait_until_healthy()
         status = callers.wait(timeout=180)
     finally:
         callers.kill()
@@ -361,6 +387,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--store", type=Path, default=Path("/var/tmp/duplex-es-images"), help="where images are kept")
     parser.add_argument("--base", default=None, help="the base image instead of the usual one")
     parser.add_argument("--model", default="cascade", help="what the workers serve")
+    parser.add_argument("--engine", action="store_true", help="also the image for GPUs, with a torch for processors")
     parser.add_argument("--no-run", action="store_true", help="build and look, run nothing")
     args = parser.parse_args(words)
     engine = Engine(args.store)
@@ -369,6 +396,8 @@ def main(words: Sequence[str] | None = None) -> int:
         tags = build_ours(engine, base, ("gateway", "worker"))
         for name, tag in tags.items():
             examine(engine, name, tag)
+        if args.engine:
+            try_engine(engine, base)
         if args.no_run:
             return 0
         images = {f"{name.upper()}_IMAGE": tag for name, tag in tags.items()}

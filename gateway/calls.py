@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -18,6 +17,7 @@ from duplex_es.reading.errors import ReadingError
 from duplex_es.reading.notes import Erased
 from duplex_es.reading.records import InputLine, OutputLine, input_line, line_map, output_line
 from duplex_es.reading.source import LiveSource
+from duplex_es.reading.words import json_text
 from duplex_es.timeline.builder import position_of
 from duplex_es.timeline.peaks import LEVELS
 
@@ -32,6 +32,8 @@ LONGEST_MS = 60_000
 """The longest window of sound in one answer."""
 MOST_RECORDS = 500
 FOLLOWERS = 64
+PAGE, SOUND_PAGE = 500, 32
+"""Small pages: taking one in is a step that nothing else can run in."""
 
 Answer = Callable[[Request], Awaitable[Response]]
 
@@ -50,7 +52,7 @@ class Calls:
     def __init__(self, service: Service, operators: Operators) -> None:
         self._service = service
         self._operators = operators
-        self._source = LiveSource(service.log, "the store")
+        self._source = LiveSource(service.log, "the store", page=PAGE, sound_page=SOUND_PAGE)
         self._shelf = Shelf(self._source)
         self._catalogue = Catalogue(self._shelf.source)
         self._followers = 0
@@ -171,8 +173,7 @@ class Calls:
         line = await self._line(head, stream, wanted)
         if line is None:
             return error(404, "record_not_found", f"There is no such record of {stream}: it was trimmed or never was.")
-        shown = msgspec.json.encode(line_map(line), enc_hook=str)
-        return Response(shown, media_type="application/json", headers=PRIVATE)
+        return Response(json_text(line_map(line), lines=True), media_type="application/json", headers=PRIVATE)
 
     async def _line(self, head: Head, stream: str, wanted: EntryId) -> InputLine | OutputLine | None:
         if stream == "output":

@@ -21,7 +21,7 @@ from duplex_es.reading.source import Source
 from duplex_es.timeline.builder import TimelineBuilder, position_of, rate_of
 from duplex_es.timeline.document import encoded
 from duplex_es.timeline.peaks import Tile
-from duplex_es.timeline.sound import Placed, Window, lane_of, sounds, within
+from duplex_es.timeline.sound import LANES, Placed, Window, lane_of, sounds, within
 
 SLICE_S = 0.001
 KEPT = 4
@@ -110,18 +110,18 @@ class OpenCall:
         if self._position == position_of(head):
             return
         await self._builder.read(self._source, head)
-        self.call, self.document = await asyncio.to_thread(self._made, head)
-        self._lanes.clear()
+        self.call, self.document, self._lanes = await asyncio.to_thread(self._made, head)
         self._position = position_of(head)
 
-    def _made(self, head: Head) -> tuple[Call, bytes]:
+    def _made(self, head: Head) -> tuple[Call, bytes, dict[str, list[Placed]]]:
         call = self._builder.call(head)
-        return call, gzip.compress(encoded(self._builder.document(head, call)), 5)
+        lanes = {name: lane_of(call, name) for name in LANES}
+        return call, gzip.compress(encoded(self._builder.document(head, call)), 5), lanes
 
     def lane(self, name: str) -> list[Placed]:
-        """The pieces of a lane of sound. Raises: ValueError."""
+        """The pieces of a lane of sound. Raises: ValueError for a lane that there is not."""
         if name not in self._lanes:
-            self._lanes[name] = lane_of(self.call, name)
+            raise ValueError(f"must be one of {', '.join(LANES)}, not {name!r}")
         return self._lanes[name]
 
     async def tile(self, lane: str, level: int, number: int) -> bytes:

@@ -17,7 +17,12 @@ import pytest
 from tests.support.cluster import StoreCluster, start_cluster
 from tests.support.processes import StoreProcess, StoreUnavailable, start_store
 
-TIERS = frozenset({"unit", "redis", "e2e", "chaos", "bench", "helm", "packaging", "neural", "browser", "rollout", "deploy"})
+TIERS = frozenset(
+    {
+        *("unit", "redis", "e2e", "chaos", "bench", "helm", "packaging", "neural", "browser", "rollout", "deploy"),
+        "alerts",
+    }
+)
 
 hypothesis.settings.register_profile("default", deadline=None, print_blob=True)
 hypothesis.settings.register_profile("soak", deadline=None, print_blob=True, max_examples=20_000)

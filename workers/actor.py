@@ -188,9 +188,9 @@ class Actor:
 
     async def _serve(self, follower: Follower) -> None:
         recovered = await recover(self._log, self.claim, self._head, self._clock_ms(), self._limits)
-        self._watch.takes(is_new=recovered.session.state == "new", handed_over=recovered.handed_over)
         if recovered.session.state != "new":
             self._watch.joins(await trace_of(self._log, self.claim.ref, self._head.generation))
+        self._watch.takes(recovered.session, handed_over=recovered.handed_over)
         await self._take_over(recovered)
         self._watch.serves()
         if self._performer.ended:

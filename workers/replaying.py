@@ -112,9 +112,7 @@ class SteppedActor(Actor):
 class ReplayHost:
     """Serves the one session of ``log`` with the model of this name. Use ``load`` first and ``close`` last."""
 
-    def __init__(
-        self, log: SessionLog, model: str, options: Mapping[str, str], clock_ms: Callable[[], int]
-    ) -> None:
+    def __init__(self, log: SessionLog, model: str, options: Mapping[str, str], clock_ms: Callable[[], int]) -> None:
         """Raises: whatever keeps the plug-in from being found or made."""
         self._log = log
         self._model = HeldModel(make_model(model, options))

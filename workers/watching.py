@@ -15,6 +15,7 @@ from duplex_es.observability.outlets import NOWHERE, Outlets
 from duplex_es.observability.tracing import Attributes, Span, TraceContext
 from duplex_es.session import events
 from duplex_es.session.events import Fact
+from duplex_es.session.state import Session
 
 PROVIDER = "duplex_es"
 
@@ -49,11 +50,13 @@ class SessionWatch:
         self._seq = seq
         self.joins(self._origin)
 
-    def takes(self, *, is_new: bool, handed_over: bool) -> None:
+    def takes(self, session: Session, *, handed_over: bool) -> None:
         """It was read: a session that begins here, or another worker's that was ``handed_over`` or lost."""
-        self._is_takeover = not is_new
-        kind = "new" if is_new else "handed_over" if handed_over else "lost"
+        self._is_takeover = session.state != "new"
+        kind = "new" if not self._is_takeover else "handed_over" if handed_over else "lost"
         self._metrics.count(catalogue.CLAIMS, self._model, kind)
+        if session.response is not None:
+            self._answer(session.response.id).put({"duplex.response.continued": True})
 
     def joins(self, origin: TraceContext | None) -> None:
         """The socket that holds the session now belongs to this trace; ``None``: what was known before holds."""
@@ -171,8 +174,6 @@ class SessionWatch:
 
     def _continued(self, fact: events.AnswerContinued) -> None:
         self._metrics.count(catalogue.CONTINUED, self._model)
-        if fact.response_id is not None:
-            self._answer(fact.response_id).put({"duplex.response.continued": True})
 
     def _called(self, fact: events.FunctionCalled) -> None:
         self._metrics.count(catalogue.TOOL_CALLS, self._model)

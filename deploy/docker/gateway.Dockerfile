@@ -5,7 +5,7 @@ ARG BASE=python:3.11-slim-bookworm
 
 FROM ${BASE} AS build
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
-# pip stays behind in an environment of its own.
+# pip stays behind in an environment of its own; zstandard brings its C code a second time, for other interpreters.
 RUN python3 -m venv /opt/pip && python3 -m venv --without-pip /opt/duplex-es
 WORKDIR /src
 COPY . .
@@ -13,6 +13,7 @@ ARG EXTRAS=gateway,tracing
 ARG VERSION=0
 RUN /opt/pip/bin/pip --python /opt/duplex-es/bin/python install -c deploy/docker/constraints.txt ".[${EXTRAS}]" \
     && install -m 0755 deploy/docker/healthcheck.py /opt/duplex-es/bin/healthcheck.py \
+    && find /opt/duplex-es -path "*/zstandard/_cffi.*" -delete \
     && mkdir -p /opt/duplex-es/share \
     && python3 deploy/docker/sbom.py duplex-es-gateway "${VERSION}" /opt/duplex-es > /opt/duplex-es/share/sbom.cdx.json
 

@@ -16,6 +16,7 @@ ARG EXTRAS=cascade,chat,bridge,tracing
 ARG VERSION=0
 RUN /opt/pip/bin/pip --python /opt/duplex-es/bin/python install -c deploy/docker/constraints.txt ".[${EXTRAS}]" \
     && install -m 0755 deploy/docker/healthcheck.py /opt/duplex-es/bin/healthcheck.py \
+    && find /opt/duplex-es -path "*/zstandard/_cffi.*" -delete \
     && mkdir -p /opt/duplex-es/share \
     && cp -r deploy/models /opt/duplex-es/share/models \
     && python3 deploy/docker/sbom.py duplex-es-worker "${VERSION}" /opt/duplex-es > /opt/duplex-es/share/sbom.cdx.json

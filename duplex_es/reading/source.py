@@ -53,10 +53,11 @@ class Source(Protocol):
 
 
 class LiveSource:
-    """The sessions of a store."""
+    """The sessions of a store, in pages of up to ``page`` records, of ``sound_page`` with their sound."""
 
-    def __init__(self, log: SessionLog, url: str) -> None:
+    def __init__(self, log: SessionLog, url: str, *, page: int = PAGE, sound_page: int = SOUND_PAGE) -> None:
         self.log = log
+        self._page, self._sound_page = page, sound_page
         self.name = f"the store at {url}"
 
     async def sessions(self) -> list[Head]:
@@ -76,7 +77,7 @@ class LiveSource:
 
     async def input(self, head: Head, after: EntryId = START, *, audio: bool = False) -> AsyncIterator[Entry]:
         """See ``Source``."""
-        limit, most = FIRST_PAGE, SOUND_PAGE if audio else PAGE
+        limit, most = FIRST_PAGE, self._sound_page if audio else self._page
         started = False
         while after < head.input:
             try:
@@ -94,7 +95,7 @@ class LiveSource:
 
     async def output(self, head: Head, after_seq: int = 0, *, audio: bool = False) -> AsyncIterator[Entry]:
         """See ``Source``."""
-        limit, most = FIRST_PAGE, SOUND_PAGE if audio else PAGE
+        limit, most = FIRST_PAGE, self._sound_page if audio else self._page
         started = False
         while after_seq < head.output.number:
             try:

@@ -94,9 +94,9 @@ class MarkReader:
 
     def take_output(self, line: OutputLine) -> None:
         """The next record of ``output``."""
-        ref = f"<{line.id}"
         if line.id.generation > self._fence:
-            self._claimed(line, ref)
+            self._claimed(line, f"<{line.id}")
+        ref = f"<{line.id}" if line.facts else ""
         for fact in line.facts:
             self._take_fact(fact, line.at_ms, ref)
         frame = line.frame or {}
@@ -104,7 +104,7 @@ class MarkReader:
             self._items[str((frame.get("item") or {}).get("id"))] = str(frame.get("response_id"))
         elif frame.get("type") == "error" and not any(f.get("fact") == "CommandRejected" for f in line.facts):
             error = frame.get("error") or {}
-            self._add("errors", Mark(at=line.at_ms, kind="error", text=_code(error), ref=ref))
+            self._add("errors", Mark(at=line.at_ms, kind="error", text=_code(error), ref=f"<{line.id}"))
 
     def take_input(self, line: InputLine) -> None:
         """The next record of ``input``."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .. import __version__
-from . import demo, doctor, models, talk, up
+from . import completion, demo, doctor, models, talk, up
 from .archive.commands import add_archive_commands
 from .bench import command as bench
 from .errors import ToolError
@@ -45,6 +45,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_plan(commands)
     _add_doctor(commands)
     _add_models(commands)
+    _add_completion(commands)
     return parser
 
 
@@ -173,6 +174,12 @@ def _add_models(commands: Commands[argparse.ArgumentParser]) -> None:
     leaf = _leaf(commands, "models", "the models installed here, or those a running service offers")
     leaf.set_defaults(run=models.run)
     leaf.add_argument("url", nargs="?", default=None, metavar="URL", help="a gateway to ask instead of this Python")
+
+
+def _add_completion(commands: Commands[argparse.ArgumentParser]) -> None:
+    leaf = _leaf(commands, "completion", "a script that completes commands and flags in your shell")
+    leaf.set_defaults(run=completion.runner(build_parser))
+    leaf.add_argument("shell", choices=completion.SHELLS, help="where to put it: see the guide to operating")
 
 
 def _positive(text: str) -> int:

@@ -97,6 +97,9 @@ def _said(run: Sequence[InputLine]) -> str:
     audio = f"  {_sound(size_bytes, first.said)}" if size_bytes else ""
     if len(run) > 1:
         return f"{len(run)} x {first.type}{audio}"
+    if first.type == "duplex_es.forked":
+        told = first.said
+        return f"{first.type}  of {told.get('session_id')}#{told.get('incarnation')} after seq {told.get('seq')}"
     return f"{first.type}{audio}{'' if audio else _detail(first.said)}"
 
 

@@ -41,7 +41,7 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     OBSERVABILITY: ({PROTOCOL, LOG}, {"prometheus_client", "opentelemetry"}),
     "duplex_es.tools": (
         CORE | {CLIENT, READING, TIMELINE, ARCHIVE},
-        {"msgspec", "websockets", "matplotlib", "zstandard", "numpy", "soxr"},
+        {"msgspec", "websockets", "matplotlib", "zstandard", "numpy", "soxr", "shtab"},
     ),
     "duplex_es.testing": (CORE, {"msgspec", "pytest"}),
     "gateway": ({PROTOCOL, LOG, READING, TIMELINE, OBSERVABILITY}, {"starlette", "uvicorn", "uvloop"}),

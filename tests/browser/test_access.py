@@ -55,8 +55,10 @@ def axe() -> str:
 
 async def violations(page: Page) -> list[str]:
     """What the checker finds wrong with the page as it is now, once nothing moves any more."""
-    await page.evaluate("Promise.all(document.getAnimations().filter((each) => each.effect.getTiming().iterations < 9)"
-                        ".map((each) => each.finished.catch(() => null)))")
+    await page.evaluate(
+        "Promise.all(document.getAnimations().filter((each) => each.effect.getTiming().iterations < 9)"
+        ".map((each) => each.finished.catch(() => null)))"
+    )
     return list(await page.evaluate(RUN_AXE))
 
 

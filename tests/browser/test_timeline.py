@@ -11,6 +11,7 @@ from playwright.async_api import Page
 
 from duplex_es.log.memory import MemoryLog
 from duplex_es.tools.log import report
+from tests.browser.test_access import axe, violations
 from tests.gateway.reading import TOKEN
 from tests.gateway.stage import Gateway, running
 from tests.support.browser import Tab, opened
@@ -22,6 +23,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
 
 READY = "() => window.duplexTimeline && [...duplexTimeline.peaks.tiles.values()].every((tile) => tile.bins)"
 AT = "() => duplexTimeline.cursor"
+NOTHING = "\N{EN DASH}"
 SPAN = "() => duplexTimeline.view[1] - duplexTimeline.view[0]"
 MIDDLE = "(at) => duplexTimeline.x(at)"
 
@@ -103,9 +105,9 @@ async def test_a_call_is_scrubbed_played_and_read(gateway: Gateway) -> None:
         page = await signed_in(tab)
         await tab.shot("timeline")
         await scrub(page, 1_000)
-        assert await words(page) == ("How is the weather?", "–")
+        assert await words(page) == ("How is the weather?", NOTHING)
         await scrub(page, 5_100)
-        assert await words(page) == ("–", "Once upon")
+        assert await words(page) == (NOTHING, "Once upon")
         await page.get_by_role("button", name="Play").click()
         await page.wait_for_function("() => duplexTimeline.cursor > 5_700")
         assert (await words(page))[1] == "Once upon a"
@@ -196,14 +198,33 @@ async def test_it_fits_a_phone_and_the_dark(gateway: Gateway) -> None:
         await tab.shot("timeline-phone")
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_a_checker_finds_nothing_wrong(gateway: Gateway, scheme: str) -> None:
+    source = axe()
+    async with opened(url(gateway, "/sessions"), scheme=scheme) as tab:
+        page = tab.page
+        await page.get_by_label("Operator token").wait_for()
+        await page.evaluate(source)
+        assert await violations(page) == []
+        await sign_in(page)
+        await page.get_by_role("link", name="call-1").wait_for()
+        assert await violations(page) == []
+        await page.goto(url(gateway, "/sessions/call-1#seq=44"))
+        await page.get_by_test_id("raw").wait_for()
+        await page.get_by_text("All marks as a list").click()
+        await page.evaluate(source)
+        assert await violations(page) == []
+
+
 async def test_a_report_opens_from_a_file_and_plays(tmp_path: Path) -> None:
     path = tmp_path / "call.html"
     assert await report.run(arguments(html=path, audio=True)) == 0
     async with opened(path.as_uri()) as tab:
+        tab.expect(path.as_uri())  # The file itself has no host; nothing else is asked for.
         page = tab.page
         await page.wait_for_function(READY)
         await scrub(page, 5_100)
-        assert await words(page) == ("–", "Once upon")
+        assert await words(page) == (NOTHING, "Once upon")
         await page.get_by_role("button", name="Play").click()
         await page.wait_for_function("() => duplexTimeline.cursor > 5_700")
         await page.get_by_label("Jump to a seq").fill("44")

@@ -1,9 +1,10 @@
 """``python -m tests.capacity.measure --out FILE``: what one session costs a gateway, a worker and the store.
 
 Real processes on loopback, callers at the pace of speech in processes of their own. Costs are processor time, memory
-and bytes: a busy machine disturbs them less than times on a clock. The workers serve ``scripted``, which computes
-nothing: what a model costs comes on top. Two kinds of call: ``turns`` (a question, its answer, a pause) and ``stream``
-(both sides sound all the time in pieces of 80 ms, as with a model that answers while it listens).
+and bytes: a busy machine disturbs them less than times on a clock. Two kinds of call: ``turns`` (question, answer,
+pause) and ``stream`` (both sides sound all the time in pieces of 80 ms, as with a model that answers while it
+listens). Their workers serve ``scripted``, which computes nothing: what a model costs comes on top. ``cascade`` is a
+call in turns with a model that really hears and speaks.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ from typing import Any
 
 import redis
 
-from tests.rollout.site import Site
+from tests.rollout.site import ROOT, Site
 
 STREAM = json.dumps([{"on": "open", "do": [{"audio_ms": 80, "endless": True}]}])
 RAMP_S, WARM_S, MEASURED_S = 4.0, 4.0, 20.0
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 KINDS: dict[str, tuple[str, ...]] = {
     "turns": (),
+    "cascade": ("--vad", "--wav", str(ROOT / "examples/audio/question.wav")),
     "stream": ("--continuous", "--rate-hz", "24000", "--extra-body", json.dumps({"script": json.loads(STREAM)})),
 }
 
@@ -71,7 +73,7 @@ def rss_kb(pid: int) -> float:
 
 async def measure(kind: str, sessions: int) -> Cost:
     """Let so many callers talk on a service of one gateway and one worker, and divide."""
-    async with Site(balancer="", gateways=1, workers=1, slots=sessions, model="scripted", namespaces=False) as site:
+    async with Site(balancer="", gateways=1, workers=1, slots=sessions, model=_model(kind), namespaces=False) as site:
         gateway, worker, store = site.gateways[0].pid, site.workers[0].pid, site.store.pid
         with redis.Redis.from_url(site.store_url) as client:
             idle_kb = (rss_kb(gateway), rss_kb(worker))
@@ -106,8 +108,12 @@ async def measure(kind: str, sessions: int) -> Cost:
     )  # fmt: skip
 
 
+def _model(kind: str) -> str:
+    return "cascade" if kind == "cascade" else "scripted"
+
+
 async def _callers(kind: str, sessions: int, url: str) -> asyncio.subprocess.Process:
-    words = [str(Path(sys.executable).with_name("duplex-es")), "bench", url, "--model", "scripted", *KINDS[kind]]
+    words = [str(Path(sys.executable).with_name("duplex-es")), "bench", url, "--model", _model(kind), *KINDS[kind]]
     words += ["--sessions", str(sessions), "--ramp-s", str(RAMP_S), "--duration-s", str(WARM_S + MEASURED_S + 2)]
     return await asyncio.create_subprocess_exec(*words, "--quiet", "--json", stdout=asyncio.subprocess.PIPE)
 
@@ -134,7 +140,7 @@ async def run(args: argparse.Namespace) -> int:
     """Measure everything, print and write it; the exit code."""
     costs: list[Cost] = []
     for _ in range(args.rounds):
-        for kind in args.kind or list(KINDS):
+        for kind in args.kind or ["turns", "stream"]:
             for sessions in args.sessions or [10, 20, 40]:
                 costs.append(await measure(kind, sessions))
                 print(json.dumps(asdict(costs[-1])), file=sys.stderr, flush=True)

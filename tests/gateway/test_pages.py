@@ -55,9 +55,7 @@ def test_what_is_not_a_file_of_the_pages_is_not_found(client: TestClient, name: 
 
 
 def test_a_page_loads_and_connects_to_nothing_but_this_deployment(client: TestClient) -> None:
-    policy = dict(
-        part.split(" ", 1) for part in client.get("/").headers["content-security-policy"].split("; ")
-    )
+    policy = dict(part.split(" ", 1) for part in client.get("/").headers["content-security-policy"].split("; "))
     assert policy["default-src"] == "'none'"
     assert policy["script-src"] == policy["style-src"] == "'self'"
     assert policy["connect-src"] == "'self' ws://10.0.0.7:8099 wss://voice.example"

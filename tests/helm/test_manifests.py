@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import json
+import re
 import tomllib
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import yaml
+from starlette.routing import Route
 
 from duplex_es import __version__
 from duplex_es.log.addresses import parse_store_url
+from duplex_es.log.opening import open_log
+from duplex_es.observability.catalogue import FAMILIES
+from duplex_es.tools.cli import build_parser
+from gateway.app import create_app
+from gateway.service import Service
 from gateway.settings import read_settings as read_gateway_settings
 from tests.support.kubernetes.chart import (
     CASES,
     CHART,
     HELMS,
     MINORS,
+    ROOT,
     Document,
     container,
     environment,
@@ -25,10 +34,16 @@ from tests.support.kubernetes.chart import (
     render,
     rendered,
 )
-from tests.support.kubernetes.findings import findings, pod_of
+from tests.support.kubernetes.findings import PATHS, findings, pod_of
 from workers.deployments import read_deployment
+from workers.health import Health
+from workers.host import Host
+from workers.plugins import make_model
 
 pytestmark = [pytest.mark.helm, pytest.mark.timeout(180)]
+
+ARCHIVE_VARIABLES = re.findall(r"DUPLEX_ES_ARCHIVE[A-Z_]*", (ROOT / "docs/reference/cli.md").read_text())
+"""Those that the reference, which is generated, names."""
 
 each_case = pytest.mark.parametrize("values", CASES)
 
@@ -78,6 +93,14 @@ def test_workers_can_read_their_deployment_file(values: str, tmp_path: Path) -> 
         assert found["drain_s"] == 20.0
 
 
+def test_probes_ask_for_what_is_served() -> None:
+    """The paths that the checks hold probes to are those that the programs answer."""
+    service = Service(read_gateway_settings([], {}), open_log("memory://"))
+    assert PATHS["gateway"] <= {route.path for route in create_app(service).routes if isinstance(route, Route)}
+    worker = Health(Host(open_log("memory://"), make_model("echo", {}), worker="w", slots=1))
+    assert {path for path in PATHS["worker"] if worker.answer(path)[0] == 404} == set()
+
+
 def test_options_and_files_of_secrets_reach_the_model() -> None:
     made = rendered("everything")
     bridge = named(made, "ConfigMap", "-worker-bridge")
@@ -119,6 +142,23 @@ def test_the_url_of_the_store_says_what_the_pod_mounts(values: str, kind: str, f
         for key in held.keys() & {"password_file", "sentinel_password_file"}:
             url = url.replace(held[key].replace("/", "%2F"), str(there))
         assert parse_store_url(url).kind == kind
+
+
+def test_the_archive_is_run_as_its_command_line_is_read() -> None:
+    archive = named(rendered("everything"), "Deployment", "-archive")
+    held = container(archive)
+    assert held["command"] == ["duplex-es", "archive", "run"]
+    variables = environment(archive)
+    read = build_parser().parse_args([*held["command"][1:], *held["args"], "--to", variables["DUPLEX_ES_ARCHIVE"]])
+    assert (read.every_s, read.keep_all, read.open, read.clear_text) == (0.5, True, True, False)
+    assert variables["DUPLEX_ES_ARCHIVE_KEYS"] == "/archive/keys"
+    assert {"DUPLEX_ES_ARCHIVE", "DUPLEX_ES_ARCHIVE_KEYS", "DUPLEX_ES_ARCHIVE_KEY_FILE"} <= set(ARCHIVE_VARIABLES)
+
+
+def test_traces_go_to_one_collector_from_both() -> None:
+    for tier in ("-gateway", "-worker-cascade"):
+        variables = environment(named(rendered("everything"), "Deployment", tier))
+        assert variables["DUPLEX_ES_OTLP_ENDPOINT"] == "http://collector:4318"
 
 
 def test_no_secret_is_in_an_environment_or_a_config_map() -> None:
@@ -262,3 +302,46 @@ def test_every_hook_for_things_of_ones_own_is_used_and_rendered() -> None:
     assert container(gateway)["envFrom"] == [{"configMapRef": {"name": "extra", "optional": True}}]
     assert named(made, "ConfigMap", "more-voice")
     assert named(made, "ConfigMap", "extra")["data"] == {"release": "voice"}
+
+
+def test_every_alert_is_installed_with_its_runbook() -> None:
+    (rule,) = of_kind(rendered("everything"), "PrometheusRule")
+    groups = rule["spec"]["groups"]
+    written = [yaml.safe_load(path.read_text()) for path in sorted((CHART / "rules").glob("*.yaml"))]
+    alerts = [
+        each["alert"] for held in written for group in held["groups"] for each in group["rules"] if "alert" in each
+    ]
+    assert alerts
+    installed = {each["alert"]: each for group in groups for each in group["rules"] if "alert" in each}
+    assert [*installed] == [*alerts, "Own"]
+    for alert in alerts:
+        assert (ROOT / "docs" / "runbooks" / f"{alert}.md").exists()
+        expected = f"https://runbooks.example.com/duplex-es/{alert}.md"
+        assert installed[alert]["annotations"]["runbook_url"] == expected
+    # What Prometheus is to fill in is left as it is.
+    assert "{{ $labels.instance }}" in str(groups)
+
+
+def test_every_dashboard_is_installed_as_it_is() -> None:
+    files = sorted((CHART / "dashboards").glob("*.json"))
+    assert files
+    held = {
+        file: text
+        for each in of_kind(rendered("everything"), "ConfigMap")
+        if each["metadata"].get("labels", {}).get("grafana_dashboard") == "1"
+        for file, text in each["data"].items()
+    }
+    assert {name: json.loads(text) for name, text in held.items()} == {
+        path.name: json.loads(path.read_text()) for path in files
+    }
+    # Helm keeps a release in one Secret, of 1 MiB at most.
+    assert sum(map(len, held.values())) < 700_000
+
+
+def test_metrics_that_scalers_count_are_measured() -> None:
+    scalers = str(
+        [*of_kind(rendered("keda"), "ScaledObject"), *of_kind(rendered("everything"), "HorizontalPodAutoscaler")]
+    )
+    named_there = set(re.findall(r"duplex_[a-z_]+", scalers))
+    assert named_there == {"duplex_gateway_connections", "duplex_worker_slots", "duplex_fleet_waiting_sessions"}
+    assert named_there <= {family.name for family in FAMILIES}

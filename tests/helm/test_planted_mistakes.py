@@ -105,7 +105,7 @@ MISTAKES = [
         "a selector with a label that changes with every version",
         "templates/_names.tpl",
         "app.kubernetes.io/component: {{ index . 1 }}\n{{- end -}}",
-        "app.kubernetes.io/component: {{ index . 1 }}\napp.kubernetes.io/version: {{ $root.Chart.Version }}\n{{- end -}}",
+        "app.kubernetes.io/component: {{ index . 1 }}\nversion: {{ $root.Chart.Version }}\n{{- end -}}",
         "field is immutable",
     ),
     Mistake(

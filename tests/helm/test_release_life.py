@@ -89,7 +89,7 @@ def test_the_password_of_the_bundled_store_is_made_once(release: Release) -> Non
     again = release.one("Secret", "-valkey")["data"]
     assert first == again
     password = base64.b64decode(first["redis-password"])
-    assert base64.b64decode(first["auth.conf"]) == b"requirepass " + password + b"\n"
+    assert base64.b64decode(first["access.conf"]) == b"requirepass " + password + b"\n"
 
 
 def test_an_upgrade_leaves_to_an_autoscaler_what_it_decided(release: Release) -> None:

@@ -84,6 +84,9 @@ async def opened(
         try:
             await tab.page.goto(url)
             yield tab
+        except BaseException as failure:
+            failure.add_note(f"the browser complained: {tab.complaints}")
+            raise
         finally:
             await browser.close()
         assert tab.complaints == []

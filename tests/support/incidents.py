@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -38,7 +39,9 @@ async def ask(caller: Caller) -> dict[str, Any]:
 
 async def chat(url: str) -> None:
     """A call with an answer, a function and its result."""
-    async with scripted(url, CALLING, ANSWERING, {"on": "generate", "every": True, "do": [SPOKEN, {"finish": True}]}) as call:
+    async with scripted(
+        url, CALLING, ANSWERING, {"on": "generate", "every": True, "do": [SPOKEN, {"finish": True}]}
+    ) as call:
         await ask(call)
         output = {"type": "function_call_output", "call_id": "call_1", "output": "24 degrees"}
         await call.say(type="conversation.item.create", item=output)
@@ -126,12 +129,16 @@ async def be_refused(url: str, times: int = 1) -> None:
 async def deaf(url: str, clients: int) -> AsyncIterator[None]:
     """Clients that ask for two minutes of speech at once and read none of it."""
     loud = {"on": "generate", "do": [{"audio_ms": LOUD_S * 1000, "text": "Long.", "pace": "fast"}, {"finish": True}]}
+    opened: list[Caller] = []
     async with AsyncExitStack() as calls:
         for _ in range(clients):
             call = await calls.enter_async_context(scripted(url, loud))
             call.socket.transport.pause_reading()
             await call.say(type="response.create")
+            opened.append(call)
         yield
+        for call in opened:
+            call.socket.transport.abort()
 
 
 @asynccontextmanager
@@ -180,3 +187,38 @@ def lines_of(program: Program) -> list[dict[str, Any]]:
         except ValueError:
             continue
     return found
+
+
+async def answer_late(url: str) -> None:
+    """An answer whose first sound takes three seconds."""
+    late = {"on": "generate", "every": True, "do": [{"wait_ms": 3_000}, SPOKEN, {"finish": True}]}
+    async with scripted(url, late) as call:
+        await ask(call)
+
+
+async def fail_answers(url: str, times: int) -> None:
+    """Answers that the model gives up."""
+    fault = {"fail": {"code": "response_error", "message": "as the script says"}}
+    async with scripted(url, {"on": "generate", "every": True, "do": [SPOKEN, fault]}) as call:
+        for _ in range(times):
+            await ask(call)
+
+
+@asynccontextmanager
+async def callers_at_the_door(url: str, callers: int) -> AsyncIterator[None]:
+    """Callers who go on trying to open a session."""
+
+    async def knock() -> None:
+        while True:
+            with contextlib.suppress(Exception):
+                async with asyncio.timeout(20):
+                    await misspeak(url)
+            await asyncio.sleep(0.2)
+
+    tasks = [asyncio.create_task(knock()) for _ in range(callers)]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

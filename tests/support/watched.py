@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -81,9 +82,7 @@ class WatchedStack:
         port, metrics_port = free_port(), free_port()
         where = ("--redis-url", self.store.url, "--port", str(port), "--metrics-port", str(metrics_port))
         name = f"{self.name}-gw-{len(self.gateways) + 1}"
-        gateway = Program(
-            "duplex-es-gateway", name, metrics_port, *where, *HASTY, *self._gateway_options, *options
-        )
+        gateway = Program("duplex-es-gateway", name, metrics_port, *where, *HASTY, *self._gateway_options, *options)
         self.gateways.append(gateway)
         self.urls.append(f"ws://127.0.0.1:{port}/v1/realtime")
         gateway.wait_until_ready()
@@ -102,7 +101,7 @@ class WatchedStack:
 
     def _of_worker(self, model: str, port: int, slots: int) -> tuple[str, ...]:
         where = ("--redis-url", self.store.url, "--health-port", str(port))
-        return (*where, "--model", model, "--slots", str(slots), "--drain-s", "1")
+        return (*where, "--model", model, "--slots", str(slots), *("--drain-s", "1", "--disconnect-grace-s", "2"))
 
     def _kept(self, worker: Program) -> Program:
         self.workers.append(worker)
@@ -163,6 +162,7 @@ class Prometheus:
         self._process.terminate()
         self._process.wait(20)
         self._output.close()
+        shutil.rmtree(self._directory, ignore_errors=True)
 
     def scrape(self, targets: list[str]) -> None:
         """Scrape these from now on."""

@@ -27,8 +27,10 @@ def leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]
 
 def test_every_leaf_runs_something_and_explains_every_flag() -> None:
     found = {parser.prog.removeprefix("duplex-es "): parser for parser in leaves(cli.build_parser())}
-    log = {f"log {name}" for name in ("show", "tail", "verify", "audio", "stats", "diff", "export", "import")}
-    assert set(found) == {"up", "talk", "demo", "bench", "sessions", "doctor", "models", "plan"} | log
+    reading = ("show", "tail", "verify", "audio", "stats", "diff", "export", "import", "report")
+    log = {f"log {name}" for name in (*reading, "replay", "fork", "erase")}
+    log |= {f"archive {name}" for name in ("run", "add", "key", "index")}
+    assert set(found) == {"up", "talk", "demo", "bench", "sessions", "doctor", "models", "plan", "completion"} | log
     for parser in found.values():
         assert parser.description
         assert callable(parser.get_default("run"))
@@ -95,9 +97,9 @@ def test_trouble_is_one_line_on_stderr_and_code_1(
     assert capsys.readouterr().err == "duplex-es: the store is away\n"
 
 
-def test_ctrl_c_is_the_ordinary_end_of_up_only() -> None:
+def test_ctrl_c_is_the_ordinary_end_of_what_runs_until_it_comes() -> None:
     found = {
         parser.prog.removeprefix("duplex-es "): parser.get_default("interrupted")
         for parser in leaves(cli.build_parser())
     }
-    assert {name for name, code in found.items() if code == 0} == {"up"}
+    assert {name for name, code in found.items() if code == 0} == {"up", "archive run"}

@@ -27,6 +27,8 @@ import numpy as np
 from .contract import EngineDead, EngineFull, EngineRefused, Floats, FrameEngine, Stepped
 from .link import Link
 from .ticker import Ticker
+from .turn_loop import TurnLoop
+from .turns import TurnEngine
 from .unit_loop import UnitLoop
 from .units import UnitEngine
 from .wire import Message
@@ -222,15 +224,17 @@ class EngineLoop:
             return []
 
 
-def make_engine(factory: str, options: Mapping[str, str]) -> FrameEngine | UnitEngine:
+def make_engine(factory: str, options: Mapping[str, str]) -> FrameEngine | UnitEngine | TurnEngine:
     """The engine that ``package.module:attribute`` makes of ``options``, not loaded yet. Raises: as the import does."""
     module, _, attribute = factory.partition(":")
-    engine: FrameEngine | UnitEngine = getattr(importlib.import_module(module), attribute)(options)
+    engine: FrameEngine | UnitEngine | TurnEngine = getattr(importlib.import_module(module), attribute)(options)
     return engine
 
 
-def loop_of(engine: Any, link: socket.socket) -> EngineLoop | UnitLoop:
-    """The loop for what the factory made: one that ticks, or one that takes units as they come."""
+def loop_of(engine: Any, link: socket.socket) -> EngineLoop | UnitLoop | TurnLoop:
+    """The loop for what the factory made: one that ticks, one that takes units as they come, or one that is asked."""
+    if hasattr(engine, "ask"):
+        return TurnLoop(engine, link)
     return UnitLoop(engine, link) if hasattr(engine, "unit") else EngineLoop(engine, link)
 
 

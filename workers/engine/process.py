@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .contract import EngineFacts, Stepped
+from .turns import TurnPiece, unpack_pieces
 from .units import UnitDone, pack_unit
 from .wire import Message, Unpacker, WireBroken, pack
 
@@ -61,7 +62,7 @@ class Failed:
     message: str
 
 
-EngineEvent = Ready | Refused | Stepped | UnitDone | Dropped | Failed
+EngineEvent = Ready | Refused | Stepped | UnitDone | TurnPiece | Dropped | Failed
 Hear = Callable[[EngineEvent], None]
 
 
@@ -253,6 +254,8 @@ class EngineProcess:
                 self._take_tick(message, blob)
             case "unit":
                 self._take_unit(message, blob)
+            case "pieces":
+                self._take_pieces(message, blob)
             case "loaded" if self._facts is not None and not self._facts.done():
                 self._facts.set_result(EngineFacts(**message["facts"]))
             case "ready":
@@ -290,6 +293,19 @@ class EngineProcess:
             pcm, message["text"], listens=message["listens"], ends=message["ends"], serial=message["serial"]
         )
         self._tell(message["session"], done)
+
+    def _take_pieces(self, message: Message, blob: bytes) -> None:
+        timing = self.timing
+        timing.ticks += 1
+        timing.late += bool(message["late"])
+        timing.work_ms = timing.after_ms = message["work_ms"]
+        timing.sessions = message["turns"]
+        timing.recent_ms.append(timing.after_ms)
+        self.heard_tick(timing, bool(message["late"]))
+        for turn, piece in unpack_pieces(message["rows"], blob):
+            self._tell(turn, piece)
+            if piece.ends:
+                self._sessions.pop(turn, None)
 
     def _tell(self, session: str, event: EngineEvent) -> None:
         if hear := self._sessions.get(session):

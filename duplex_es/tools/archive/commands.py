@@ -9,11 +9,14 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from ...log.api import Life
 from ...log.errors import LogError, LogUnavailable
+from ...reading.dxlog import FileSource
 from ...reading.errors import ReadingError
+from ...reading.sessions import begun_ms
 from ..console import Console
 from ..errors import ToolError
-from ..log.archived import add_keys, opened_archiver, opened_keys
+from ..log.archived import add_keys, archive_url, opened_archiver, opened_keys
 from ..show import opened
 
 Commands = argparse._SubParsersAction
@@ -26,6 +29,10 @@ def add_archive_commands(commands: Commands[argparse.ArgumentParser], make_leaf:
     group = commands.add_parser("archive", help=text, description=text)
     leaves = group.add_subparsers(metavar="COMMAND", required=True)
     _add_run(leaves, make_leaf)
+    leaf = make_leaf(leaves, "add", "put an exported session into the archive")
+    leaf.set_defaults(run=run_add)
+    leaf.add_argument("path", type=Path, metavar="FILE.dxlog", help="the file")
+    _add_where(leaf, "--to")
     leaf = make_leaf(leaves, "key", "make a new operator's key; put in front of the keys of a file that is there")
     leaf.set_defaults(run=run_key)
     leaf.add_argument("path", type=Path, metavar="FILE", help="where to write it, readable by its owner only")
@@ -49,12 +56,10 @@ def _add_run(leaves: Commands[argparse.ArgumentParser], make_leaf: Leaf) -> None
 
 
 def _add_where(leaf: argparse.ArgumentParser, name: str) -> None:
-    default = os.environ.get("DUPLEX_ES_ARCHIVE")
     leaf.add_argument(
         name,
         dest="archive",
-        default=default,
-        required=default is None,
+        default=os.environ.get("DUPLEX_ES_ARCHIVE"),
         metavar="URL",
         help="the archive: a folder, s3://…, gs://… (DUPLEX_ES_ARCHIVE)",
     )
@@ -81,6 +86,22 @@ async def run(args: argparse.Namespace) -> int:
             raise ToolError(str(error)) from error
     Console().line(f"{figures.archived} archived, {figures.open} still going on, {figures.failed} failed")
     return 1 if figures.failed else 0
+
+
+async def run_add(args: argparse.Namespace) -> int:
+    """Archive a file's session."""
+    with FileSource(args.path) as source:
+        if (broken := source.broken_chain()) is not None:
+            raise ToolError(f"{args.path}: {broken}")
+        life = Life(source.head, await begun_ms(source, source.head) or source.manifest.exported_ms)
+        async with opened_archiver(args) as archiver:
+            manifest = await archiver.archive(life, source)
+    name = f"{manifest.session_id}#{manifest.incarnation}"
+    if manifest.state == "erased":
+        raise ToolError(f"{name} was {manifest.tombstones[-1].line()}")
+    records = sum(note.count for note in manifest.segments)
+    Console().line(f"{name}: {records} records in {len(manifest.segments)} segments in the archive")
+    return 0
 
 
 async def run_key(args: argparse.Namespace) -> int:
@@ -110,7 +131,7 @@ async def run_index(args: argparse.Namespace) -> int:
     if args.out.exists():
         raise ToolError(f"{args.out} is there already")
     async with opened_keys(args) as keys:
-        table = await read_index(Files(args.archive), keys, args.session)
+        table = await read_index(Files(archive_url(args)), keys, args.session)
     try:
         await asyncio.to_thread(args.out.write_bytes, parquet_bytes(table))
     except OSError as error:

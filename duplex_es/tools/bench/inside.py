@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from ...log.api import SessionLog
 from ...log.errors import SessionUnknown
-from ..records import InputLine, OutputLine, read_lines
+from ...reading.records import InputLine, OutputLine, read_lines
 from .takes import SessionTake
 
 

@@ -46,6 +46,13 @@ def add_keys(leaf: argparse._ActionsContainer) -> None:
     )
 
 
+def archive_url(args: argparse.Namespace) -> str:
+    """Where the archive is. Raises: ToolError when nobody says."""
+    if not args.archive:
+        raise ToolError("which archive? --to or --archive, or DUPLEX_ES_ARCHIVE, names a folder, s3://… or gs://…")
+    return str(args.archive)
+
+
 def operator_keys(args: argparse.Namespace) -> OperatorKeys:
     """The operator's keys, from the file or the environment. Raises: ToolError."""
     from ...archive.sealing import OperatorKeys
@@ -84,7 +91,7 @@ async def opened_archiver(
     from ...archive.writing import Archiver
 
     async with opened_keys(args, log) as keys:
-        yield Archiver(Files(args.archive), keys, clear_text=clear_text)
+        yield Archiver(Files(archive_url(args)), keys, clear_text=clear_text)
 
 
 @asynccontextmanager
@@ -94,4 +101,4 @@ async def opened_archive(args: argparse.Namespace) -> AsyncIterator[Source]:
     from ...archive.source import ArchiveSource
 
     async with opened_keys(args) as keys:
-        yield ArchiveSource(Files(args.archive), keys)
+        yield ArchiveSource(Files(archive_url(args)), keys)

@@ -22,6 +22,8 @@ from .source import opened_source
 
 BLOCK_S = 10
 SEAM_S = 0.005
+MOST_BYTES = 2**32 - 1024
+"""A WAV counts its bytes in 32 bits."""
 
 
 def _numpy() -> Any:
@@ -38,6 +40,9 @@ async def run(args: argparse.Namespace) -> int:
         head = await source.find(args.session)
         call = await read_call(source, head)
         mixer = Mixer(call, generated=args.generated)
+        if args.response is None and call.length_ms / 1000 * mixer.rate_hz * 4 > MOST_BYTES:
+            length = f"{call.length_ms / 3_600_000:.1f} h from its first to its last record"
+            raise ToolError(f"the call is {length}, more than a WAV can hold: write its responses one by one")
         if args.response is None:
             await _write(args, [mixer.caller(source), mixer.assistant(source)], mixer)
         else:

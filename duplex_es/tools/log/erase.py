@@ -8,6 +8,7 @@ import sys
 from contextlib import AsyncExitStack
 from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 
 from ...archive.erasing import Done, Eraser, Target, Wish
 from ...archive.redaction import Scope
@@ -89,8 +90,14 @@ def _told(found: list[Done], args: argparse.Namespace, *, done: bool) -> int:
         console.line("nothing of it is there")
     else:
         console.line("erased" if done else "would be erased")
-        console.table([(one.session, one.where, one.what) for one in found], width=160)
+        console.table([(one.session, _short(one.where), one.what) for one in found], width=160)
     return 0
+
+
+def _short(where: str) -> str:
+    """A path as seen from here, if it lies below."""
+    path = Path(where)
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else where
 
 
 def _confirmed(planned: list[Done], wish: Wish) -> bool:

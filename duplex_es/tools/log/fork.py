@@ -12,13 +12,13 @@ from ...log.errors import LogError, SessionExists
 from ...log.forking import begin_from
 from ...log.tokens import mint_token, token_digest
 from ...protocol import session_id_from
+from ...reading.words import json_text
 from ...session.lifecycle import FORK_GRACE_S
 from ..console import Console
 from ..errors import ToolError
 from ..replay.forking import Copy, copy_at
 from ..show import opened
 from .source import opened_source
-from .words import json_text
 
 
 async def run(args: argparse.Namespace) -> int:
@@ -50,7 +50,7 @@ async def run(args: argparse.Namespace) -> int:
         return 0
     console.line(f"{session_id}#0 goes on from {name} at seq {args.at} when a worker of {copy.head.model} is free")
     if copy.cut:
-        console.line(f"  seq {args.at} is inside a decision: its other {copy.cut} frames are made again first")
+        console.line(f"  seq {args.at} is inside a decision: the frames it lacks ({copy.cut}) are made again first")
     console.line(f"  resume it within {FORK_GRACE_S:g} s; this ticket is a secret, and good for one use:")
     console.line(ticket.to_text())
     return 0

@@ -22,6 +22,7 @@ from ...protocol import session_id_from
 from ...reading.calls import read_call
 from ...reading.divergence import first_divergence, turns_of
 from ...reading.source import LiveSource, Source
+from ...reading.words import json_text
 from ..console import Console
 from ..errors import ToolError
 from ..replay.forking import copy_at
@@ -33,7 +34,6 @@ from ..show import opened
 from .carry import export
 from .diff import turn_rows
 from .source import opened_source
-from .words import json_text
 
 
 async def run(args: argparse.Namespace) -> int:

@@ -44,8 +44,8 @@ def _costs(kind: str, *values: float) -> tuple[Assumption, ...]:
 
 
 COSTS: Mapping[str, tuple[Assumption, ...]] = {
-    "turns": _costs("turns", 7.4, 6.8, 2.2, 220, 150, 47, 50, 100, 49, 32, 22),
-    "stream": _costs("stream", 10.9, 13.5, 3.6, 350, 540, 112, 120, 232, 116, 63, 71),
+    "turns": _costs("turns", 4.7, 4.4, 1.5, 200, 190, 46, 51, 97, 48, 31, 21),
+    "stream": _costs("stream", 8.4, 11.1, 2.8, 290, 450, 112, 118, 233, 116, 63, 71),
 }
 """``turns``: a question, its answer, a pause. ``stream``: both sides sound all the time."""
 
@@ -54,11 +54,11 @@ EVERY = (
     Assumption("mean_session_s", 300, "s", "how long a call lasts", GUESS),
     Assumption("spare_gateways", 1, "", "gateways that may be lost without the others being too full", GUESS),
     Assumption("spare_workers", 0.05, "share", "workers beyond what the sessions need, one at least", GUESS),
-    Assumption("gateway_base_mb", 90, "MB", "memory of a gateway without sessions", MEASURED),
-    Assumption("worker_base_mb", 90, "MB", "memory of a worker without sessions and without its model", MEASURED),
+    Assumption("gateway_base_mb", 49, "MB", "memory of a gateway without sessions", MEASURED),
+    Assumption("worker_base_mb", 60, "MB", "memory of a worker without sessions and without its model", MEASURED),
     Assumption("kept_sound_mb", 8.4, "MB", "sound kept of a session (--audio-retention-bytes)", SETTING),
     Assumption("kept_history_mb", 8.4, "MB", "records kept of a session (--history-retention-bytes)", SETTING),
-    Assumption("history_share", 0.15, "share", "how much of what a session adds to the store is not sound", MEASURED),
+    Assumption("history_share", 0.2, "share", "how much of what a session adds to the store is not sound", MEASURED),
     Assumption("kept_closed_s", 900, "s", "how long a closed session stays in the store", SETTING),
     Assumption("store_node_gb", 32, "GB", "memory of one node of the store", GUESS),
     Assumption("store_node_gbit", 10, "Gbit/s", "network of one node of the store", GUESS),
@@ -74,8 +74,8 @@ def _model(per_worker: float, gpus: float, cores: float, memory_gb: float, sourc
     return (
         Assumption("sessions_per_worker", per_worker, "", "how many sessions one worker takes", source),
         Assumption("gpus_per_worker", gpus, "", "GPUs of one worker", source),
-        Assumption("model_cores", cores, "cores", "what the model of one worker computes with, beside its GPU", source),
-        Assumption("model_memory_gb", memory_gb, "GB", "memory of one worker's model, not the GPU's", source),
+        Assumption("model_cores", cores, "cores", "what the model of one worker computes with, beside its GPU", GUESS),
+        Assumption("model_memory_gb", memory_gb, "GB", "memory of one worker's model, not the GPU's", GUESS),
     )
 
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from typing import Protocol
 
+import msgspec
+
 from ...log.api import START, Entry, EntryId, Head
 from ...log.forking import begin_from
 from ...log.memory import MemoryLog
@@ -33,7 +35,7 @@ GROUP = "duplex_es.hosts"
 PATIENCE_S = 20.0
 """How long the model may take for what it did at once when it was recorded."""
 QUIET_S = 1.0
-"""Nothing more is expected of a session after so much silence of the model, once everything was said."""
+"""Nothing more is expected of a model that is silent for so long, unless it owes an answer at the end."""
 
 
 HEARING = (ModelHeardSpeech, ModelHeardSpeechEnd, ModelHeardTurn, ModelHeardWords, ModelInterrupted)
@@ -127,6 +129,7 @@ class InProcess:
         self._session = MemorySession(head.ref, head.model, b"")
         self._workers = 0
         self._last = START
+        self._missing = 0
 
     async def run(self, pace: Pace, tell: Tell, *, only_alike: bool) -> Played:
         """Carry it out; ``only_alike``: not beyond the first difference. Raises: ToolError."""
@@ -245,18 +248,23 @@ class InProcess:
 
     async def _heed(self, seq: int) -> None:
         """Without a clock the caller waits for what it had heard by then, as long as there is more to come."""
-        await asyncio.sleep(0)
+        loop = asyncio.get_running_loop()
         await self._host.settle(self._last)
-        while self._session.last_seq < seq and not self._host.has_ended and not self._host.session.is_at_rest:
+        heard, since_s = self._session.last_seq, loop.time()
+        while heard < seq - self._missing and not self._host.has_ended and loop.time() - since_s < QUIET_S:
             await asyncio.sleep(0.002)
+            if self._session.last_seq != heard:
+                heard, since_s = self._session.last_seq, loop.time()
+        self._missing = max(self._missing, seq - heard)
 
     async def _heard_out(self) -> None:
         """Return when the session is over, or has been silent for a while."""
         loop = asyncio.get_running_loop()
-        seq, quiet_since_s = -1, loop.time()
-        while not self._host.has_ended and loop.time() - quiet_since_s < QUIET_S:
-            if self._session.last_seq != seq or not self._host.session.is_at_rest:
-                seq, quiet_since_s = self._session.last_seq, loop.time()
+        seq, since_s, patience_s = -1, loop.time(), QUIET_S
+        while not self._host.has_ended and loop.time() - since_s < patience_s:
+            if self._session.last_seq != seq:
+                seq, since_s = self._session.last_seq, loop.time()
+            patience_s = QUIET_S if self._host.session.is_at_rest else PATIENCE_S
             await asyncio.sleep(0.02)
 
     async def _found(self, decisions: int | None, divergence: Divergence | None) -> Played:
@@ -284,12 +292,15 @@ class _Following:
         return self._anew.said(Entry(self._last, entry.body, entry.audio))
 
 
-def _difference(now: Session, recorded: Session) -> str | None:
-    """The first field in which two states are not the same, in words."""
+def _difference(now: object, recorded: object, path: str = "the state") -> str | None:
+    """The first place in which two states are not the same, in words."""
     if now == recorded:
         return None
-    for name in Session.__struct_fields__:
-        one, two = getattr(now, name), getattr(recorded, name)
-        if one != two:
-            return f"{name} is {str(one)[:120]}, recorded {str(two)[:120]}"
-    return None
+    if type(now) is type(recorded) and isinstance(now, msgspec.Struct):
+        fields = [(name, getattr(now, name), getattr(recorded, name)) for name in now.__struct_fields__]
+    elif isinstance(now, tuple) and isinstance(recorded, tuple) and len(now) == len(recorded):
+        fields = [(str(at), *pair) for at, pair in enumerate(zip(now, recorded, strict=True))]
+    else:
+        return f"{path} is {str(now)[:120]}, recorded {str(recorded)[:120]}"
+    name, one, two = next(field for field in fields if field[1] != field[2])
+    return _difference(one, two, name if path == "the state" else f"{path}.{name}")

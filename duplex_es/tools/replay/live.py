@@ -62,6 +62,7 @@ class Line:
         self._reader: asyncio.Task[None] | None = None
         self._token: str | None = None
         self._incarnation = 0
+        self._missing = 0
         self._news = asyncio.Event()
         self._is_open = False
 
@@ -167,12 +168,15 @@ class Line:
     async def heed(self, seq: int) -> float:
         """Wait until the frame ``seq`` was heard, but not for ever; for how many seconds that was."""
         loop = asyncio.get_running_loop()
-        began_s = loop.time()
+        began_s, seq = loop.time(), seq - self._missing
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._patience_s):
                 while self.last_seq < seq and not self.found.ended and self._reader and not self._reader.done():
                     await self._wait()
-        self.found.late += self.last_seq < seq and not self.found.ended
+        if self.last_seq < seq and not self.found.ended:
+            # This service says less than was recorded: it is not waited for again.
+            self.found.late += 1
+            self._missing += seq - self.last_seq
         return loop.time() - began_s
 
     async def say(self, cue: Cue) -> None:
@@ -182,7 +186,7 @@ class Line:
             case OpenSession():
                 await self.open(said)
             case SocketAttached():
-                if self._socket is None:
+                if self._socket is None and self._token is not None:
                     await self._resume()
             case SocketDetached():
                 await self.hang_up()

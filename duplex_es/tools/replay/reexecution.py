@@ -26,6 +26,8 @@ from ..errors import ToolError
 from .causes import Left, Parts, ways_in, ways_out
 from .recording import Heard, Recorded, decisions_in, heard_in
 
+COMMANDS_SAY_MORE = 5
+"""A command stands in the log; what the model may have reported instead would have to explain so many facts more."""
 MOST_TRIES = 5_000
 """So many ways are tried for one decision before it is called another one."""
 
@@ -208,26 +210,33 @@ class Core:
         left = _without(at.left, facts, silenced=decision.is_silenced)
         taken = at.taken + (heard is not None)
         if left is None:
-            self._note(at, parts, facts, search)
+            self._note(at, parts, heard, facts, search)
             return None
         if frames:
             is_last = not left and taken == len(search.heard)
             if not is_last or not _same_frames(frames, decision, search.whole):
-                self._note(at, parts, facts, search, frames)
+                self._note(at, parts, heard, facts, search, frames)
                 return None
         elif not left and facts:
-            self._note(at, parts, facts, search, frames)
+            self._note(at, parts, heard, facts, search, frames)
             return None
         if decision.is_silenced:
             session = _with_checksum(session, at.left[: len(at.left) - len(left)])
         step_taken = Step(parts, None if heard is None else heard.id, at_ms, session)
         return _At(session, left, taken, len(frames), (step_taken,), at)
 
+    @staticmethod
     def _note(
-        self, at: _At, parts: Parts, facts: list[Fact], search: _Search, frames: list[Frame] | None = None
+        at: _At,
+        parts: Parts,
+        heard: Heard | None,
+        facts: list[Fact],
+        search: _Search,
+        frames: list[Frame] | None = None,
     ) -> None:
         """Remember the try that came furthest, for the words of a divergence; what a command led to says most."""
         reached = 2 * (len(search.decision.facts) - len(at.left)) + (len(facts) > 0) + bool(frames)
+        reached += COMMANDS_SAY_MORE if heard is not None and facts else 0
         if reached <= search.furthest:
             return
         search.furthest = reached

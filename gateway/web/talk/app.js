@@ -3,25 +3,32 @@
 import { Masthead } from "../shared/shell.js";
 import { html, useCallback, useEffect, useRef, useState } from "../shared/view.js";
 import { Call } from "./call.js";
+import { askDeployment, firstModel, gatewayUrls } from "./deployment.js";
 import { EventsPanel } from "./view/events-panel.js";
 import { ResponseTime } from "./view/response-time.js";
 import { Setup } from "./view/setup.js";
 import { Stage } from "./view/stage.js";
 import { connectionOf, whyNoMicrophone } from "./view/words.js";
 
+const ASK_AGAIN_MS = 3_000;
 const NOTHING = { phase: "idle", conversation: { turns: [] }, rows: [], latencies: [] };
 
-// The gateways of this page: its own address first, then the operator's list.
-function gatewayUrls(config) {
-  const own = new URL("/v1/realtime", location.href);
-  own.protocol = own.protocol === "https:" ? "wss:" : "ws:";
-  const others = config.gateways.map((address) => new URL("/v1/realtime", address));
-  const urls = [own, ...others].map((url) => `${url.origin === "null" ? `${url.protocol}//${url.host}` : url.origin}${url.pathname}`);
-  return [...new Set(urls)].map((url) => `${url}?duplex=1&autostart=0`);
+// What there is to talk to; asked again while there is nothing.
+function useDeployment() {
+  const [deployment, setDeployment] = useState(null);
+  const isEmpty = (deployment?.models.length ?? 0) === 0;
+  useEffect(() => {
+    if (!isEmpty) return undefined;
+    const ask = async () => setDeployment(await askDeployment());
+    const timer = setInterval(ask, ASK_AGAIN_MS);
+    if (deployment === null) ask();
+    return () => clearInterval(timer);
+  }, [isEmpty]);
+  return deployment;
 }
 
 // A call and its snapshot, taken anew at most once a frame.
-function useCall(config) {
+function useCall() {
   const [shown, show] = useState(NOTHING);
   const call = useRef(null);
   const isDue = useRef(false);
@@ -34,8 +41,8 @@ function useCall(config) {
       if (call.current) show(call.current.snapshot);
     }, 30);
   }, []);
-  const start = useCallback(async (options) => {
-    const made = new Call({ urls: gatewayUrls(config), options, changed });
+  const start = useCallback(async (gateways, options) => {
+    const made = new Call({ urls: gatewayUrls(gateways, location.href), options, changed });
     call.current = made;
     show({ ...NOTHING, phase: "opening" });
     try {
@@ -82,15 +89,12 @@ function ConnectionBadge({ shown }) {
   </span>`;
 }
 
-export function App({ config, models }) {
-  const { call, shown, start } = useCall(config);
-  const [options, setOptions] = useState({
-    model: models.includes(config.default_model) ? config.default_model : (models[0] ?? config.default_model),
-    voice: "",
-    instructions: "",
-    reference: null,
-    deviceId: "",
-  });
+export function App() {
+  const deployment = useDeployment();
+  const models = deployment?.models ?? [];
+  const { call, shown, start } = useCall();
+  const [wishes, setOptions] = useState({ model: null, voice: "", instructions: "", reference: null, deviceId: "" });
+  const options = { ...wishes, model: wishes.model ?? (deployment ? firstModel(deployment) : "") };
   const isBusy = !["idle", "ended"].includes(shown.phase);
   useKeys(call, shown);
   useEffect(() => {
@@ -107,7 +111,8 @@ export function App({ config, models }) {
         call=${call}
         shown=${shown}
         canStart=${models.length > 0}
-        start=${(useMicrophone) => start({ ...options, useMicrophone })}
+        isLooking=${deployment === null}
+        start=${(useMicrophone) => start(deployment.gateways, { ...options, useMicrophone })}
       />
       <aside class="side stack" aria-label="About this call">
         <${Setup} models=${models} options=${options} setOptions=${setOptions} shown=${shown} isBusy=${isBusy} />

@@ -56,6 +56,7 @@ export class Call {
         chunkMs: this._preset.chunkMs,
         deviceId: this._options.deviceId,
         heard: (chunk) => this._speak(chunk),
+        lost: () => this._complain({ code: null, message: "The microphone is gone. You can go on by typing." }),
       });
     }
     this._connection.open();
@@ -223,6 +224,7 @@ export class Call {
   _complain({ code, message }) {
     if (HARMLESS.has(code)) return;
     this.notice = { code, message };
+    this._changed();
   }
 
   _phaseChanged() {

@@ -38,6 +38,7 @@ export class Connection {
     this._tried = 0;
     this._attempt = 0;
     this._toldMs = 0;
+    this._refusal = null;
     this._socket = null;
     this._isReady = false;
     this._stopDial = () => {};
@@ -100,6 +101,7 @@ export class Connection {
     const event = raw && this._session.receive(raw);
     if (!event) return;
     if (event.type === "error" && before === "resuming") this._toldMs = errorOf(event).retryAfterMs ?? 0;
+    if (event.type === "error" && before === "opening") this._refusal = errorOf(event).code;
     const isWelcome = event.type === "session.created" || event.type === "session.resumed";
     if (isWelcome) this._settle(event);
     this._heard(event);
@@ -136,7 +138,7 @@ export class Connection {
   _tryNextToOpen() {
     this._tried += 1;
     if (this._tried >= this._urls.length) {
-      this._session.giveUp("no_gateway");
+      this._session.giveUp(this._refusal ?? "no_gateway");
       return this._finish();
     }
     this._at = (this._at + 1) % this._urls.length;

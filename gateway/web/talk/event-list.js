@@ -5,18 +5,21 @@ import { errorOf, withoutSound } from "./events.js";
 const KEPT = 400;
 const FOLDED = new Set(["input_audio_buffer.append", "playback.ack", "playback.acknowledged", "session.event_ack"]);
 
-// A row: `{key, atMs, direction, type, seq, count, event}`; `direction` is "in" or "out". Newest last.
+// A row: `{key, atMs, direction, type, seq, count, event}`; `atMs` counts from the first event, `direction`
+// is "in" or "out". Newest last.
 export class EventList {
   constructor() {
     this.rows = [];
     this._next = 0;
+    this._startMs = null;
   }
 
   push(direction, event, atMs) {
+    this._startMs ??= atMs;
     const last = this.rows.at(-1);
     const row = {
       key: this._next++,
-      atMs,
+      atMs: atMs - this._startMs,
       direction,
       type: event.type,
       seq: event.server_event_seq ?? null,

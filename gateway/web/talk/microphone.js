@@ -3,8 +3,9 @@
 const WORKLET = new URL("./capture-worklet.js", import.meta.url);
 
 // `heard({samples, levels, endedAtMs})` is called for every chunk; `levels` are peaks of 20 ms each, and `endedAtMs`
-// is on the page's own clock. Rejects with the browser's own error when there is no microphone or no leave to use it.
-export async function openMicrophone(context, { rateHz, chunkMs, deviceId = "", heard }) {
+// is on the page's own clock. `lost()` says that the device is gone; silence follows. Rejects with the browser's own
+// error when there is no microphone or no leave to use it.
+export async function openMicrophone(context, { rateHz, chunkMs, deviceId = "", heard, lost }) {
   const stream = await navigator.mediaDevices.getUserMedia({
     audio: {
       echoCancellation: true,
@@ -27,6 +28,7 @@ export async function openMicrophone(context, { rateHz, chunkMs, deviceId = "", 
     heard({ samples: chunk, levels, endedAtMs: performance.now() - agoMs });
   };
   source.connect(worklet);
+  for (const track of stream.getTracks()) track.onended = lost;
   return {
     setMuted: (isMuted) => worklet.port.postMessage({ isMuted }),
     close: () => {

@@ -40,7 +40,7 @@ export function Timeline({ source, doc: first, link = {}, actions = null, compar
   const marks = useMemo(() => allMarks(doc, generated), [doc, generated]);
 
   const seek = (at, byHand = false) => {
-    const where = Math.min(Math.max(0, at), lasts);
+    const where = Math.round(Math.min(Math.max(0, at), lasts));
     setCursor(where);
     if (stage.current) {
       stage.current.cursor = where;
@@ -340,7 +340,7 @@ export function Timeline({ source, doc: first, link = {}, actions = null, compar
         <p><b class="who caller">Caller</b> <span data-testid="caller-words">${now.caller || "–"}</span></p>
         <p>
           <b class="who assistant">Assistant</b>${" "}
-          <span data-testid="assistant-words">${now.said || (now.rest ? "" : "–")}</span>
+          <span data-testid="assistant-words">${now.said || (now.rest ? "" : "–")}</span>${" "}
           <span class="faint">${now.rest}</span>
         </p>
       </div>

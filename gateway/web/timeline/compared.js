@@ -9,7 +9,7 @@ export function LaneNames({ doc }) {
   const parts = html`<span class="sub"><i>generated</i><i>sent</i><i>heard</i></span>`;
   return html`<ul class="lane-names" aria-hidden="true">
     ${layout(doc).rows.map((row) => {
-      const style = { top: `${row.y}px`, height: `${row.height}px`, color: `var(--${row.tone})` };
+      const style = { top: `${row.y}px`, height: `${row.height}px`, color: `var(--${row.isEmpty ? "text-3" : row.tone})` };
       return html`<li class=${row.isEmpty ? "empty-lane" : ""} style=${style}>
         ${row.name}${row.key === "playback" ? parts : null}
       </li>`;

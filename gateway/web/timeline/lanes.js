@@ -416,8 +416,31 @@ export class Drawing {
     const [pen, width, height] = this.sized(this.overview);
     const all = this.lasts * 1.02;
     const { tones, doc } = this;
+    // The sound of the whole call is drawn once, and again only when there is more of it.
+    if (!this.strips || this.strips.width !== this.overview.width || this.strips.height !== this.overview.height) {
+      this.strips = new OffscreenCanvas(this.overview.width, this.overview.height);
+      this.drawStrips(this.strips.getContext("2d"), width, height, all);
+    }
+    pen.drawImage(this.strips, 0, 0, width, height);
+    pen.fillStyle = tones.bad;
+    for (const mark of doc.marks.errors ?? []) pen.fillRect((mark.at / all) * width, 0, 2, 4);
+    const left = (this.view[0] / all) * width;
+    const wide = Math.max(6, ((this.view[1] - this.view[0]) / all) * width);
+    pen.fillStyle = tones.accent;
+    pen.globalAlpha = 0.12;
+    pen.fillRect(left, 0, wide, height);
+    pen.globalAlpha = 1;
+    pen.strokeStyle = tones.accent;
+    pen.strokeRect(left + 0.5, 0.5, Math.min(wide, width - left) - 1, height - 1);
+    pen.fillRect((this.cursor / all) * width - 0.5, 0, 1.5, height);
+  }
+
+  // The caller above the middle, the assistant below.
+  drawStrips(pen, width, height, all) {
+    const { tones, doc } = this;
     const half = height / 2;
     const level = levelFor(all / width);
+    pen.scale(this.overview.width / width, this.overview.height / height);
     const strip = (lane, from, to, y, tone, flip) => {
       pen.fillStyle = tone;
       pen.beginPath();
@@ -437,16 +460,5 @@ export class Drawing {
       const lasts = this.generated ? (reply.generated_ms ?? 0) : (reply.heard_ms ?? 0);
       if (lasts) strip(lane, from, from + lasts, half + 1, tones.assistant, true);
     });
-    pen.fillStyle = tones.bad;
-    for (const mark of doc.marks.errors ?? []) pen.fillRect((mark.at / all) * width, 0, 2, 4);
-    const left = (this.view[0] / all) * width;
-    const wide = Math.max(6, ((this.view[1] - this.view[0]) / all) * width);
-    pen.fillStyle = tones.accent;
-    pen.globalAlpha = 0.12;
-    pen.fillRect(left, 0, wide, height);
-    pen.globalAlpha = 1;
-    pen.strokeStyle = tones.accent;
-    pen.strokeRect(left + 0.5, 0.5, Math.min(wide, width - left) - 1, height - 1);
-    pen.fillRect((this.cursor / all) * width - 0.5, 0, 1.5, height);
   }
 }

@@ -48,6 +48,9 @@ export class Player {
     this.stop();
     this.prepare();
     const run = ++this.run;
+    // Windows are asked for in whole milliseconds; a rest of less than that would be an empty one.
+    from = Math.round(from);
+    end = Math.round(end);
     this.from = this.position = from;
     this.end = end;
     this.trouble = "";

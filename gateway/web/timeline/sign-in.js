@@ -20,7 +20,7 @@ export function Guarded({ children }) {
   if (state.signed_in) return children;
   if (!state.enabled) {
     return html`<section class="card sign-in" role="status">
-      <div class="card-head"><h2>Recorded calls are closed here</h2></div>
+      <div class="card-head"><h1>Recorded calls are closed here</h1></div>
       <div class="card-body stack">
         <p>
           What people said is personal data, so nothing of it can be read unless whoever runs this service allows it.
@@ -51,7 +51,7 @@ function SignIn({ done }) {
     setAsking(false);
   };
   return html`<form class="card sign-in" onSubmit=${go}>
-    <div class="card-head"><h2>Sign in to read calls</h2></div>
+    <div class="card-head"><h1>Sign in to read calls</h1></div>
     <div class="card-body stack">
       <label class="field">
         <span>Operator token</span>

@@ -20,7 +20,10 @@ export class Stage extends Drawing {
     this.frames = [];
     this.peaks = new Peaks(
       (lane, level, numbers) => source.peaks(lane, level, numbers),
-      () => this.dirty(),
+      () => {
+        this.strips = null;
+        this.dirty();
+      },
     );
     this.take(doc);
     this.view = kept([0, this.lasts], this.lasts);
@@ -41,6 +44,7 @@ export class Stage extends Drawing {
   // A newer document of the same call.
   take(doc) {
     const before = this.lasts ?? 0;
+    this.strips = null;
     this.doc = doc;
     this.lasts = lengthOf(doc, this.generated);
     this.layout = layout(doc);
@@ -62,6 +66,7 @@ export class Stage extends Drawing {
 
   recolor() {
     this.tones = colors(...TOKENS);
+    this.strips = null;
     this.dirty();
   }
 

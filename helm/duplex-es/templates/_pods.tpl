@@ -27,7 +27,7 @@ schedulerName: {{ . }}
 {{- with $values.topologySpreadConstraints }}
 topologySpreadConstraints:
   {{- range . }}
-  - {{- toYaml . | nindent 4 }}
+  - {{ toYaml . | nindent 4 | trim }}
     {{- if not .labelSelector }}
     labelSelector:
       matchLabels:

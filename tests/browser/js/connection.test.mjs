@@ -105,6 +105,17 @@ test("opening goes through the gateways once, in order, then gives up", () => {
   assert.deepEqual([stage.sockets.length, stage.session.endReason], [2, "no_gateway"]);
 });
 
+test("where every gateway is full, that is the reason", () => {
+  const stage = new Stage();
+  stage.connection.open();
+  for (let count = 0; count < 2; count += 1) {
+    stage.socket.onopen();
+    stage.say({ type: "error", error: { code: "duplex_session_busy", retry_after_ms: 1_000 } });
+    stage.drop();
+  }
+  assert.deepEqual([stage.sockets.length, stage.session.endReason], [2, "duplex_session_busy"]);
+});
+
 test("resuming gives up after its attempts", () => {
   const stage = new Stage().open();
   for (let count = 0; count < TIMING.attempts + 1; count += 1) {

@@ -16,6 +16,13 @@ test("repeats of the chatty events are one row with a count", () => {
   ]);
 });
 
+test("time counts from the first event", () => {
+  const list = new EventList();
+  list.push("in", { type: "a" }, 5_000);
+  list.push("in", { type: "b" }, 5_250);
+  assert.deepEqual(list.rows.map(({ atMs }) => atMs), [0, 250]);
+});
+
 test("sound is kept out of the list", () => {
   const list = new EventList();
   list.push("in", { type: "response.output_audio.delta", delta: "AAAAAAAA" }, 0);

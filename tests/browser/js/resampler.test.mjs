@@ -41,12 +41,12 @@ test("what the lower rate cannot hold is taken out, not folded back", () => {
   assert.ok(Math.max(...result.subarray(400, -400).map(Math.abs)) < 0.005);
 });
 
-test("an hour of pieces drifts by no sample", () => {
+test("ten minutes of pieces drifts by no sample", () => {
   const resampler = new Resampler(44_100, 16_000);
   let count = 0;
   const piece = new Float32Array(4_410);
-  for (let at = 0; at < 36_000; at += 1) count += resampler.push(piece).length;
-  assert.ok(Math.abs(count - 3_600 * 16_000) < 32, `${count}`);
+  for (let at = 0; at < 6_000; at += 1) count += resampler.push(piece).length;
+  assert.ok(Math.abs(count - 600 * 16_000) < 32, `${count}`);
 });
 
 test("the same rate passes sound through untouched", () => {

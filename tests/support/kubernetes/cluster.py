@@ -121,7 +121,7 @@ class Cluster:
             elif old is None:
                 raise Problem(404, "NotFound", f'{kind.plural} "{name}" not found')
             else:
-                new = patched(old, body) if "json-patch" in how else merged(old, body)
+                new = patched(old, body) if "json-patch" in how else merged(old, body, strategic="strategic" in how)
             return self._put(kind, key, new, old, dry=dry)
 
     def delete(self, kind: Kind, namespace: str | None, name: str) -> None:

@@ -12,34 +12,43 @@ OF_MAPS = {1: "name", 3: "namespace", 6: "resourceVersion"}
 OF_PAIRS = {11: "labels", 12: "annotations"}
 
 
-def merged(old: Any, new: Any) -> Any:
-    """``old`` after a merge patch; lists of named objects are merged by their names, as a strategic one does."""
+MERGE_KEYS = {
+    **dict.fromkeys(("containers", "initContainers", "volumes", "env", "imagePullSecrets"), ("name",)),
+    "ports": ("containerPort", "port"),
+    "volumeMounts": ("mountPath",),
+    "topologySpreadConstraints": ("topologyKey",),
+    "ownerReferences": ("uid",),
+}
+"""Lists whose elements a strategic merge tells apart, and by which of their keys; all others it replaces."""
+
+
+def merged(old: Any, new: Any, *, strategic: bool) -> Any:
+    """``old`` after a merge patch; a strategic one also merges lists of the kinds in ``MERGE_KEYS``."""
     if not isinstance(old, dict) or not isinstance(new, dict):
         return new
-    made = dict(old)
+    made = {key: value for key, value in old.items() if key in new.get("$retainKeys", old)}
     for key, value in new.items():
         if key.startswith("$"):
             continue
         if value is None:
             made.pop(key, None)
-        elif isinstance(value, list) and isinstance(old.get(key), list) and _all_named(value + old[key]):
-            made[key] = _merged_by_name(old[key], value)
+        elif strategic and key in MERGE_KEYS and isinstance(value, list):
+            made[key] = _merged_list(old.get(key) or [], value, MERGE_KEYS[key])
         else:
-            made[key] = merged(made.get(key, {}), value) if isinstance(value, dict) else value
+            made[key] = merged(made.get(key, {}), value, strategic=strategic) if isinstance(value, dict) else value
     return made
 
 
-def _all_named(parts: list[Any]) -> bool:
-    return bool(parts) and all(isinstance(part, dict) and "name" in part for part in parts)
+def _merged_list(old: list[Any], new: list[Any], keys: tuple[str, ...]) -> list[Any]:
+    def which(part: dict[str, Any]) -> Any:
+        return next(part[key] for key in keys if key in part)
 
-
-def _merged_by_name(old: list[Any], new: list[Any]) -> list[Any]:
-    held = {each["name"]: each for each in old}
-    for each in new:
-        if each.get("$patch") == "delete":
-            held.pop(each["name"], None)
+    held = {which(part): part for part in old}
+    for part in new:
+        if part.get("$patch") == "delete":
+            held.pop(which(part), None)
         else:
-            held[each["name"]] = merged(held.get(each["name"], {}), each)
+            held[which(part)] = merged(held.get(which(part), {}), part, strategic=True)
     return list(held.values())
 
 

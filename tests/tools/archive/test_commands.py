@@ -17,6 +17,7 @@ from duplex_es.tools.archive import commands
 from duplex_es.tools.cli import build_parser
 from duplex_es.tools.errors import ToolError
 from tests.support.archives import ASKED, planted_call
+from tests.support.call_files import RECORDING
 
 pytestmark = pytest.mark.unit
 
@@ -78,8 +79,26 @@ async def test_a_key_is_its_owners_and_a_new_one_goes_in_front(
     assert "in front of 1" in capsys.readouterr().out
 
 
-def test_the_archive_may_be_named_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(SystemExit):
-        parsed(["run"])
+async def test_the_archive_may_be_named_by_the_environment(
+    where: list[str], log: MemoryLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for words in (["run", "--once"], ["index", "-o", "none.parquet"]):
+        with pytest.raises(ToolError, match="which archive"):
+            await (args := parsed([*words, *where])).run(args)
     monkeypatch.setenv("DUPLEX_ES_ARCHIVE", "s3://calls")
     assert parsed(["run"]).archive == "s3://calls"
+
+
+async def test_an_exported_call_goes_into_an_archive_once_and_not_after_it_was_erased(
+    where: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add = parsed(["add", str(RECORDING), "--to", str(tmp_path / "archive"), *where])
+    capsys.readouterr()
+    for _ in range(2):
+        assert await add.run(add) == 0
+        assert capsys.readouterr().out == "call-1#0: 206 records in 2 segments in the archive\n"
+    words = ["log", "erase", "call-1", "--archive-only", "--yes", "--archive", str(tmp_path / "archive"), *where]
+    erase = build_parser().parse_args(words)
+    assert await erase.run(erase) == 0
+    with pytest.raises(ToolError, match="call-1#0 was erased"):
+        await add.run(add)

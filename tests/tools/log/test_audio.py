@@ -60,3 +60,20 @@ async def test_sound_that_has_expired_is_silence_and_said(tmp_path: Path, capsys
 )
 def test_g711_is_decoded_as_the_standard_has_it(code: str, values: dict[int, int]) -> None:
     assert audio.decoded(bytes(values), code).tolist() == list(values.values())
+
+
+async def test_a_call_longer_than_a_wav_can_hold_is_refused_before_a_byte_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A clock that was set in the middle of a call makes decades of silence."""
+
+    async def aged(source: object, head: object) -> object:
+        call = await read_call(source, head)  # type: ignore[arg-type]
+        call.length_ms += 40 * 365 * 86_400_000
+        return call
+
+    monkeypatch.setattr(audio, "read_call", aged)
+    out = tmp_path / "call.wav"
+    with pytest.raises(ToolError, match="more than a WAV can hold"):
+        await audio.run(arguments(out=out, generated=False, response=None))
+    assert not out.exists()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 
+import msgspec
 import pytest
 
 from duplex_es.log.memory import MemoryLog
@@ -67,3 +69,53 @@ async def test_filters_leave_what_passes_all_of_them(
     await record_session(log, "a", claims=False)
     rows = await listed(monkeypatch, log, capsys, **filters)
     assert [row[0] for row in rows[1:]] == names if names else rows == [["no", "sessions"]]
+
+
+async def watched(
+    monkeypatch: pytest.MonkeyPatch, log: MemoryLog, rounds: int, *, json: bool = False, terminal: bool = False
+) -> list[float]:
+    """``sessions --watch`` for so many rounds: another session begins after each; the pauses it made."""
+    monkeypatch.setattr(show, "open_log", lambda url, settings: log)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: terminal, raising=False)
+    pauses: list[float] = []
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) >= rounds:
+            raise asyncio.CancelledError
+        await record_session(log, f"later-{len(pauses)}")
+
+    monkeypatch.setattr(listing.asyncio, "sleep", pause)
+    wanted = argparse.Namespace(
+        redis_url="memory://", file=None, every_s=1.5, model=None, state=None, older_than=None, error=False, watch=True,
+        json=json,
+    )  # fmt: skip
+    with pytest.raises(asyncio.CancelledError):
+        await listing.run(wanted)
+    return pauses
+
+
+async def test_watching_lists_again_what_came_meanwhile_until_it_is_stopped(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert await watched(monkeypatch, MemoryLog(), 3) == [1.5, 1.5, 1.5]
+    said = capsys.readouterr().out
+    assert listing.CLEAR not in said
+    first, second, third = (said.find(words) for words in ("no sessions", "later-1#0", "later-2#0"))
+    assert 0 <= first < second < third
+    assert said.count("SESSION") == 2 and said.count("later-1#0") == 2
+
+
+async def test_watching_on_a_terminal_begins_each_round_on_a_clear_screen(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await watched(monkeypatch, MemoryLog(), 2, terminal=True)
+    assert capsys.readouterr().out.count(listing.CLEAR) == 2
+
+
+async def test_watching_as_json_is_a_line_for_each_session_in_each_round(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await watched(monkeypatch, MemoryLog(), 3, json=True)
+    lines = [msgspec.json.decode(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["session"] for line in lines] == ["later-1#0", "later-1#0", "later-2#0"]

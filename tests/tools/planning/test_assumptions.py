@@ -33,7 +33,9 @@ def test_the_costs_of_a_session_are_those_that_were_measured(kind: str) -> None:
     assert {one.name for one in COSTS[kind]} == set(FIGURES)
     for one in COSTS[kind]:
         name, unit = FIGURES[one.name]
-        fullest = MEASURED[kind][max(MEASURED[kind], key=int)]
+        # Where callers had to wait, larger batches made them cheaper than they are.
+        quick = [int(callers) for callers, row in MEASURED[kind].items() if row["round_trip_p50_ms"] < 20]
+        fullest = MEASURED[kind][str(max(quick))]
         # Two digits are kept.
         assert one.value == pytest.approx(fullest[name] / unit, rel=0.05), f"{kind}: {one.name}"
 

@@ -13,6 +13,7 @@ from tests.support import ears
 from tests.support.toy_engine import CRASHING, DEADLY, SICK, frame
 from workers.engine.contract import Stepped
 from workers.engine.process import EngineEvent, EngineLost, EngineProcess, Failed, Ready, Refused, Timing
+from workers.engine.turns import TurnPiece, pack_turn
 
 pytestmark = pytest.mark.unit
 
@@ -161,3 +162,39 @@ def test_a_process_that_dies_while_it_is_fed_is_lost_and_nothing_else() -> None:
 
     for _ in range(3):
         uvloop.run(feed_until_lost())
+
+
+# -- turns -----------------------------------------------------------------------------------------------------------
+
+
+async def test_turns_are_answered_beside_each_other_and_are_over_by_themselves() -> None:
+    engine = EngineProcess("tests.support.toy_turns:ToyTurns", {"slots": "2"})
+    await engine.start(timeout_s=PATIENCE_S)
+    first, second = Ear(), Ear()
+    for ear, say in ((first, "abc"), (second, "uvwxyz")):
+        opening, blob = pack_turn({"say": say}, [], b"")
+        engine.open(say, opening, ear, blob)
+    for ear, say in ((first, "abc"), (second, "uvwxyz")):
+        heard = await ear.until(lambda heard: any(isinstance(event, TurnPiece) and event.ends for event in heard))
+        assert heard[0] == Ready()
+        assert "".join(event.text for event in heard if isinstance(event, TurnPiece)) == say
+    assert engine._sessions == {}
+    assert engine.timing.ticks >= 7
+    await engine.stop()
+
+
+async def test_turns_of_a_process_that_dies_hear_so_and_the_next_one_goes_on_behind_them() -> None:
+    engine = EngineProcess("tests.support.toy_turns:ToyTurns", {"slots": "2"})
+    await engine.start(timeout_s=PATIENCE_S)
+    first, second = Ear(), Ear()
+    opening, blob = pack_turn({"say": "abZd"}, [], b"")
+    engine.open("a", opening, first, blob)
+    heard = await first.until(lambda heard: any(isinstance(event, Failed) for event in heard))
+    memory = b"".join(event.memory for event in heard if isinstance(event, TurnPiece))
+    await engine.ended()
+    await engine.start(timeout_s=PATIENCE_S)
+    opening, blob = pack_turn({"say": "abcd"}, [], memory)
+    engine.open("a", opening, second, blob)
+    heard = await second.until(lambda heard: any(isinstance(event, TurnPiece) and event.ends for event in heard))
+    assert "".join(event.text for event in heard if isinstance(event, TurnPiece)) == "cd"
+    await engine.stop()

@@ -9,9 +9,9 @@ from typing import Any
 
 from duplex_es.model import HistoryItem
 
+from ..memory import SPEECH_RATE_HZ
 from .sound import wav_file
 
-SPEECH_RATE_HZ = 16_000
 SESSION_KEYS = frozenset(
     {
         "auto_response",

@@ -12,8 +12,8 @@ import msgspec
 from duplex_es.model import Emit, ModelInfo, OpenModel
 
 from ..lanes import CHAT
+from ..memory import SPEECH_RATE_HZ
 from ..options import read_options
-from .asking import SPEECH_RATE_HZ
 from .options import ChatOptions
 from .senses import RATE_HZ as VOICE_RATE_HZ
 from .senses import Senses, load_senses

@@ -31,9 +31,9 @@ from duplex_es.model import (
 
 from ..agenda import Agenda
 from ..floor import Floor
+from ..memory import Memory
 from .answering import ChatRefused, parts_of, refusal
 from .asking import Wish, request_body
-from .memory import Memory
 from .options import ChatOptions
 from .senses import RATE_HZ as VOICE_RATE_HZ
 from .senses import Senses

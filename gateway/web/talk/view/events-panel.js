@@ -1,12 +1,11 @@
 // Everything that goes over the wire, newest last, with a filter and the whole event behind every row.
 
-import { html, useEffect, useMemo, useRef, useState } from "../../shared/view.js";
+import { html, useMemo, useState } from "../../shared/view.js";
 import { filtered, gist } from "../event-list.js";
 
 const SHOWN = 200;
-const NEAR_END = 40;
 
-function Row({ row, startMs }) {
+function Row({ row }) {
   const [isOpen, setOpen] = useState(false);
   const direction = row.direction === "in" ? "received" : "sent";
   return html`<details class="event" onToggle=${(event) => setOpen(event.currentTarget.open)}>
@@ -16,7 +15,7 @@ function Row({ row, startMs }) {
       <span class="event-type">${row.type}</span>
       ${row.count > 1 && html`<span class="event-count">×${row.count}</span>`}
       <span class="event-gist">${gist(row.event)}</span>
-      <span class="event-time number">${((row.atMs - startMs) / 1000).toFixed(2)}</span>
+      <span class="event-time number">${(row.atMs / 1000).toFixed(2)}</span>
     </summary>
     ${isOpen && html`<pre tabindex="0">${JSON.stringify(row.event, null, 2)}</pre>`}
   </details>`;
@@ -24,17 +23,7 @@ function Row({ row, startMs }) {
 
 export function EventsPanel({ rows }) {
   const [wanted, want] = useState("");
-  const list = useRef(null);
-  const isAtEnd = useRef(true);
-  const startMs = useRef(0);
-  if (rows.length === 1 || (rows.length > 0 && startMs.current === 0)) startMs.current = rows[0].atMs;
   const shown = useMemo(() => filtered(rows, wanted).slice(-SHOWN), [rows, wanted]);
-  useEffect(() => {
-    if (isAtEnd.current && list.current) list.current.scrollTop = list.current.scrollHeight;
-  }, [shown]);
-  const scrolled = ({ currentTarget: box }) => {
-    isAtEnd.current = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_END;
-  };
   return html`<section class="card events" aria-labelledby="events-title">
     <div class="card-head">
       <h2 id="events-title">Events</h2>
@@ -50,9 +39,11 @@ export function EventsPanel({ rows }) {
         />
       </label>
     </div>
-    <div class="event-list" ref=${list} onScroll=${scrolled} tabindex="0" role="region" aria-label="Events, newest last">
-      ${shown.length === 0 && html`<p class="empty small">${rows.length === 0 ? "Nothing yet." : "No event matches."}</p>`}
-      ${shown.map((row) => html`<${Row} key=${row.key} row=${row} startMs=${startMs.current} />`)}
+    <div class="event-list" tabindex="0" role="region" aria-label="Events, newest last">
+      <div>
+        ${shown.length === 0 && html`<p class="empty small">${rows.length === 0 ? "Nothing yet." : "No event matches."}</p>`}
+        ${shown.map((row) => html`<${Row} key=${row.key} row=${row} />`)}
+      </div>
     </div>
   </section>`;
 }

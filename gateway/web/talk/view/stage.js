@@ -16,7 +16,7 @@ function Notice({ notice, dismiss }) {
   </div>`;
 }
 
-function Welcome({ shown, start, canStart }) {
+function Welcome({ shown, start, canStart, isLooking }) {
   const ending = endingOf(shown);
   return html`<div class="welcome">
     <button type="button" class="talk-button" disabled=${!canStart} onClick=${() => start(true)}>
@@ -29,7 +29,9 @@ function Welcome({ shown, start, canStart }) {
     </p>
     ${ending && html`<${Notice} notice=${{ message: ending }} />`}
     ${shown.notice && html`<${Notice} notice=${shown.notice} />`}
-    ${!canStart && html`<p class="notice warn" role="alert">No model is running here: start a worker, then load this page again.</p>`}
+    ${!canStart &&
+    !isLooking &&
+    html`<p class="notice warn" role="alert">No model is running here yet. This page looks again every few seconds.</p>`}
     <button type="button" class="button ghost" disabled=${!canStart} onClick=${() => start(false)}>
       <${KeyboardIcon} />Start without a microphone
     </button>
@@ -104,7 +106,7 @@ function Hint({ shown }) {
 }
 
 // `call` is a reference to the call, `start(useMicrophone)` makes one.
-export function Stage({ call, shown, start, canStart }) {
+export function Stage({ call, shown, start, canStart, isLooking }) {
   const isOver = shown.phase === "idle" || shown.phase === "ended";
   const { turns } = shown.conversation;
   return html`<section class="card stage" aria-label="Conversation">
@@ -115,7 +117,7 @@ export function Stage({ call, shown, start, canStart }) {
     ${turns.length > 0 && html`<${Transcript} turns=${turns} />`}
     ${turns.length === 0 && !isOver && html`<${Hint} shown=${shown} />`}
     ${isOver
-      ? html`<${Welcome} shown=${shown} start=${start} canStart=${canStart} />`
+      ? html`<${Welcome} ...${{ shown, start, canStart, isLooking }} />`
       : html`<div class="dock"><${Composer} call=${call} /><${Controls} call=${call} shown=${shown} /></div>`}
   </section>`;
 }

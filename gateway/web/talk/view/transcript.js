@@ -1,10 +1,9 @@
 // What was said by whom: text follows the sound, and what nobody heard is marked as such.
 
-import { html, useEffect, useRef } from "../../shared/view.js";
+import { html } from "../../shared/view.js";
 import { heardCharacters } from "../conversation.js";
 import { durationOf } from "./words.js";
 
-const NEAR_END = 80;
 const REASONS = { client_cancelled: "by you", turn_detected: "by your voice", barge_in: "by your voice" };
 
 function CallerTurn({ turn }) {
@@ -19,7 +18,8 @@ function AssistantTurn({ turn }) {
   const isOver = turn.state !== "open" && (turn.state !== "done" || turn.heardMs >= turn.endMs - 1);
   const [heard, rest] = [turn.text.slice(0, count), turn.text.slice(count).trimEnd()];
   const isCut = turn.state === "interrupted" && (rest !== "" || turn.reason in REASONS);
-  return html`<li class="turn assistant" data-who="assistant" data-state=${turn.state} data-heard-ms=${Math.round(turn.heardMs)}>
+  const ledger = { "data-heard-ms": Math.round(turn.heardMs), "data-end-ms": Math.round(turn.endMs) };
+  return html`<li class="turn assistant" data-who="assistant" data-state=${turn.state} ...${ledger}>
     <span class="turn-name">Assistant</span>
     <p class="turn-text">
       <span class="heard">${heard}</span>
@@ -46,15 +46,9 @@ function ToolTurn({ turn }) {
 const VIEWS = { caller: CallerTurn, assistant: AssistantTurn, tool: ToolTurn };
 
 export function Transcript({ turns }) {
-  const list = useRef(null);
-  const isAtEnd = useRef(true);
-  useEffect(() => {
-    if (isAtEnd.current) list.current.scrollTop = list.current.scrollHeight;
-  }, [turns]);
-  const scrolled = ({ currentTarget: box }) => {
-    isAtEnd.current = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_END;
-  };
-  return html`<ol class="transcript" ref=${list} onScroll=${scrolled} tabindex="0" aria-label="Transcript">
-    ${turns.map((turn) => html`<${VIEWS[turn.who]} key=${turn.key} turn=${turn} />`)}
-  </ol>`;
+  return html`<div class="transcript" tabindex="0" role="region" aria-label="Transcript">
+    <ol>
+      ${turns.map((turn) => html`<${VIEWS[turn.who]} key=${turn.key} turn=${turn} />`)}
+    </ol>
+  </div>`;
 }

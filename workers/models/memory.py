@@ -1,4 +1,4 @@
-"""What one chat session remembers: the conversation in words, and the caller's turns as they were spoken."""
+"""What a session remembers that is answered turn by turn: the words, and the caller's turns as they were spoken."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 
 from duplex_es.model import HistoryItem
 
-from ..pcm import floats_of, int16_bytes, ms_in, samples_in
-from .asking import SPEECH_RATE_HZ
+from .pcm import floats_of, int16_bytes, ms_in, samples_in
 
+SPEECH_RATE_HZ = 16_000
 LONGEST_TURN_MS = 300_000
 MOST_SPEECH_MS = 600_000
 """Speech beyond this is forgotten, oldest turn first; its words stay where there are any."""

@@ -1,4 +1,4 @@
-"""What a chat session remembers, and for how long."""
+"""What a session that is answered turn by turn remembers, and for how long."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from duplex_es.model import HistoryItem
-from workers.models.chat.memory import LONGEST_TURN_MS, MOST_SPEECH_MS, Memory
+from workers.models.memory import LONGEST_TURN_MS, MOST_SPEECH_MS, Memory
 
 pytestmark = pytest.mark.unit
 

@@ -1,0 +1,28 @@
+"""Engines on torch. Where torch is missing their tests say so and are left out; ``make neural`` runs them."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+
+if HAS_TORCH:
+    import torch
+
+    torch.set_num_threads(1)
+
+
+class LeftOut(pytest.Module):
+    """A test module that is not even imported here."""
+
+    def collect(self) -> Sequence[pytest.Item | pytest.Collector]:
+        pytest.skip("needs torch: run `make neural`", allow_module_level=True)
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
+    """Collect a module only if it can be imported."""
+    return None if HAS_TORCH else LeftOut.from_parent(parent, path=module_path)
