@@ -113,6 +113,7 @@ neural: $(STAMP) ## the torch engines on tiny random weights, in an environment 
 	test -x $(NEURAL)/bin/python || $(PYTHON) -m venv $(NEURAL)
 	$(NEURAL)/bin/python -m pip --disable-pip-version-check install --quiet -r deploy/requirements/neural-test.txt
 	$(NEURAL)/bin/python -m pytest --confcutdir tests/workers/neural tests/workers/neural
+	$(NEURAL)/bin/python -m pytest --confcutdir tests/workers/neural_qwen3omni tests/workers/neural_qwen3omni
 
 .PHONY: helm
 helm: $(STAMP) ## the chart: linted, rendered for every Kubernetes, checked, and lived through with helm 3 and 4 (needs npm)

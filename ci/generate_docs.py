@@ -29,6 +29,7 @@ import msgspec
 import wire_catalogue
 from wire_catalogue import table
 
+from duplex_es.observability.prometheus import documented
 from duplex_es.protocol.commands import ALIASES, COMMANDS
 from duplex_es.protocol.errors import ERRORS, EXTENSION_CODES
 from duplex_es.protocol.frames import FRAMES
@@ -138,6 +139,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "cli": cli_tables,
     "gateway-settings": gateway_settings,
     "worker-settings": worker_settings,
+    "metrics": documented,
     **client_table.TABLES,
     **wire_catalogue.TABLES,
 }

@@ -39,6 +39,10 @@ NEIGHBOURS = {
 }
 """What stands in for an image where none can be pulled: Debian's package, and what makes it look like the image."""
 
+VALKEY = "valkey/valkey:8.1-alpine"
+CHART = ("gateway/deployment", "workers/deployment", "workers/configmap")
+"""What podman can make pods of."""
+
 ENGINE = """[containers]
 default_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]
 log_driver = "k8s-file"
@@ -110,7 +114,7 @@ def find_program(name: str) -> str:
     places = (Path(sys.executable).with_name(name), ROOT / ".tools/bin" / name, ROOT / ".tools/venv/bin" / name)
     found = next((str(place) for place in places if place.exists()), None) or shutil.which(name)
     if found is None:
-        raise Failed(f"{name} is not installed: pip install {name}")
+        raise Failed(f"{name} is not here: `make helm` brings helm, `make images` the rest")
     return found
 
 
@@ -348,6 +352,64 @@ def converse(engine: Engine, stack: Stack, model: str) -> None:
         raise Failed("not every question was answered")
 
 
+def play_chart(engine: Engine, images: Mapping[str, str], store_image: str) -> None:
+    """The chart's own pods, as ``podman kube play`` makes them, over a store beside them: one echoes. Raises: Failed.
+
+    Podman 4.3 knows no Secret as a volume and no Service, so the store has no password and the gateway is asked at its
+    address.
+    """
+    gateway, worker = (images[name].rpartition(":") for name in ("gateway", "worker"))
+    values = {"global.imageRegistry": "localhost", "redis.host": "store", "gateway.replicas": "1"}
+    values |= {"gateway.image.tag": gateway[2], "workerDefaults.image.tag": worker[2], "workers.cascade.model": "echo"}
+    words = [word for name, value in values.items() for word in ("--set", f"{name}={value}")]
+    pods = engine.store / "pods.yaml"
+    words += [word for template in CHART for word in ("--show-only", f"templates/{template}.yaml")]
+    pods.write_text(engine.run(find_program("helm"), "template", "ci", "helm/duplex-es", *words))
+    engine.run("podman", "network", "create", "chart")
+    try:
+        server = ("valkey-server", "--bind", "*", "--protected-mode", "no")
+        engine.run("podman", "run", "--detach", "--name", "store", "--network", "chart", store_image, *server)
+        engine.run("podman", "kube", "play", "--network", "chart", str(pods))
+        address = _address(engine, "chart")
+        deadline = time.monotonic() + READY_S
+        while not _is_ready(f"http://{address}:8099/readyz") or "echo" not in _models(address):
+            if time.monotonic() > deadline:
+                raise Failed("the chart's pods are not ready")
+            time.sleep(0.5)
+        question, out = ROOT / "examples/audio/question.wav", ROOT / "out/images/chart"
+        url, sound = f"ws://{address}:8099/v1/realtime", ("--wav", str(question), "--out", str(out), "--commit")
+        engine.run(find_program("duplex-es"), "talk", url, "--model", "echo", *sound)
+        say(f"the chart's pods answered: {(out / 'answer.wav').stat().st_size:,} bytes of sound")
+    finally:
+        engine.run("podman", "kube", "down", str(pods), check=False)
+        engine.run("podman", "rm", "--force", "store", check=False)
+        engine.run("podman", "network", "rm", "--force", "chart", check=False)
+
+
+def _address(engine: Engine, network: str) -> str:
+    """Where the gateway's pod is."""
+    pods = engine.run("podman", "pod", "ps", "--format", "{{.Name}} {{.InfraID}}").splitlines()
+    infra = next(line.split()[1] for line in pods if "gateway" in line)
+    found = json.loads(engine.run("podman", "inspect", infra))[0]["NetworkSettings"]["Networks"][network]["IPAddress"]
+    return str(found)
+
+
+def _is_ready(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=3):
+            return True
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def _models(address: str) -> str:
+    try:
+        with urllib.request.urlopen(f"http://{address}:8099/v1/models", timeout=3) as answer:
+            return str(answer.read().decode())
+    except (urllib.error.URLError, OSError):
+        return ""
+
+
 def watch() -> None:
     """Prometheus has scraped every gateway and worker. Raises: Failed."""
     deadline = time.monotonic() + 40
@@ -405,6 +467,7 @@ def main(words: Sequence[str] | None = None) -> int:
         with Stack(engine, {**images, **neighbours}, SERVICES, args.model) as stack:
             converse(engine, stack, args.model)
             watch()
+        play_chart(engine, tags, neighbours.get("VALKEY_IMAGE", VALKEY))
     except Failed as failure:
         print(f"images: {failure}", file=sys.stderr)
         return 1

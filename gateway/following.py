@@ -19,14 +19,19 @@ QUIET_S = 15.0
 async def positions(
     source: Source, head: Head, after: str, stopping: Callable[[], bool], *, look_s: float = LOOK_S
 ) -> AsyncIterator[str]:
-    """An event each time that the session has moved on from ``after``; the last one when it is closed."""
+    """An event each time that the session has moved on from ``after``; ``end`` when it is closed.
+
+    Without ``end`` the gateway stops, and the page asks the next one by itself.
+    """
     quiet_s = 0.0
     while True:
         if (position := position_of(head)) != after:
             after, quiet_s = position, 0.0
             yield _event(head)
-        if head.state == "closed" or stopping():
+        if head.state == "closed":
             yield "event: end\ndata: {}\n\n"
+            return
+        if stopping():
             return
         if quiet_s >= QUIET_S:
             quiet_s = 0.0

@@ -13,7 +13,7 @@ from ..log.keeping import keeping_of
 from ..reading.errors import ReadingError
 from ..reading.source import LiveSource
 from .keystore import KeyDestroyed
-from .layout import LifeName, Manifest
+from .layout import OPEN, LifeName, Manifest
 from .writing import Archiver
 
 logger = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ class Following:
 
     async def _take(self, life: Life, figures: Figures) -> None:
         manifest = await self._archiver.archive(life, self._source)
-        if manifest.state == "open":
+        if manifest.state == OPEN:
             figures.open += 1
             return
         if manifest.state == "closed":
@@ -101,13 +101,5 @@ class Following:
 
     def _log_done(self, life: Life, manifest: Manifest) -> None:
         sizes = [note.sealed_bytes for note in manifest.segments]
-        head = life.head
-        logger.info(
-            "session=%s incarnation=%d archived, segments=%d bytes=%d",
-            head.ref.session_id, head.ref.incarnation, len(sizes), sum(sizes),
-        )  # fmt: skip
-        if head.state == "closed" and manifest.first_seq > head.first_seq:
-            logger.error("session=%s: records below seq %d are missing", head.ref.session_id, manifest.first_seq)
-
-
-__all__ = ["Figures", "Following"]
+        text = "session=%s incarnation=%d archived, segments=%d bytes=%d"
+        logger.info(text, life.head.ref.session_id, life.head.ref.incarnation, len(sizes), sum(sizes))

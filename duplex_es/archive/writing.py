@@ -48,6 +48,9 @@ class Archiver:
             return manifest
         if not await self.keys.is_destroyed(name.session_id, name.name, manifest.generation):
             return manifest
+        now = await asyncio.to_thread(read_manifest, self.files, name.manifest)
+        if now is None or (now.state, now.generation) != (manifest.state, manifest.generation):
+            return await self.known(name)  # It was sealed anew, or erased, since it was read.
         # Something of it was erased from the store while this was being written.
         await asyncio.to_thread(self.files.remove, name.manifest)
         return None
@@ -84,11 +87,23 @@ class Archiver:
             await self._still_sealed(manifest)
             written = await asyncio.to_thread(self.files.put_new, name.manifest, pack_manifest(manifest))
             await self._still_sealed(manifest)
+            if not written:
+                await self._give_way(manifest)
         except KeyDestroyed:
             left = [name.index(manifest.generation), *([name.manifest] if written else [])]
             await asyncio.to_thread(self.files.remove, *left)
             raise
         await asyncio.to_thread(self.files.remove, name.open_manifest)
+
+    async def _give_way(self, manifest: Manifest) -> None:
+        """There was a manifest already: what this one would have named goes if the session was erased meanwhile."""
+        name = manifest.life
+        there = await self.known(name)
+        if there is not None and there.state == "erased":
+            await self.keys.destroy(name.session_id, name.name, manifest.generation)
+            left = await asyncio.to_thread(self.files.names, f"{name.segments}/{manifest.generation}")
+            await asyncio.to_thread(self.files.remove, *left)
+            raise KeyDestroyed(f"{name.name} was erased while it was archived")
 
     async def _still_sealed(self, manifest: Manifest) -> None:
         name = manifest.life

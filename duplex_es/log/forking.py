@@ -51,7 +51,8 @@ async def begin_from(
     """Make ``head``'s session in ``log``, open, held by nobody, with these entries; at least one in each stream.
 
     Of ``head`` count the ref, the model, the generation, the gateway, the fence and the opening; the next attachment
-    and the next claim are numbered from there. Raises: SessionExists, LogUnavailable; LogError for a log of another kind.
+    and the next claim are numbered from there.
+    Raises: SessionExists, LogUnavailable; LogError for a log of another kind.
     """
     if isinstance(log, MemoryLog):
         await _in_memory(log, head, token_digest, input_entries, output_entries, snapshots)

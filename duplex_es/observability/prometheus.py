@@ -1,16 +1,20 @@
-"""The ``Metrics`` that Prometheus scrapes: a registry of its own, the process's figures, and the catalogue.
+"""The ``Metrics`` that Prometheus scrapes: the catalogue's families, and the figures of the process.
 
-Children are looked up once per label set and kept, so that a measurement costs a dictionary access and the client
-library's own addition.
+Numbers are kept in plain dictionaries and only made into Prometheus's samples when somebody scrapes: all recording is
+done by one thread, that of the event loop, and pays for no lock.
 """
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
 
 import prometheus_client as client
 from prometheus_client import gc_collector, process_collector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from duplex_es import __version__
 
@@ -27,31 +31,53 @@ def families_of(component: str) -> tuple[Family, ...]:
     return tuple(family for family in FAMILIES if not family.name.startswith(others))
 
 
-class PrometheusMetrics:
+class _Spread:
+    """The observations of one label set: how many in each bucket, the one above all included, and their sum."""
+
+    __slots__ = ("counts", "total")
+
+    def __init__(self, buckets: int) -> None:
+        self.counts = [0] * (buckets + 1)
+        self.total = 0.0
+
+
+class PrometheusMetrics(Collector):
     """See ``Metrics``. Families that are not of ``component`` are refused with a KeyError: that is a defect."""
 
     def __init__(self, component: str) -> None:
-        # One more series for each, of which nobody asks anything.
-        client.disable_created_metrics()  # type: ignore[no-untyped-call]
+        families = families_of(component)
+        self._numbers: dict[Family, dict[tuple[str, ...], float]] = {
+            family: {} if family.labels else {(): 0.0} for family in families if not isinstance(family, Histogram)
+        }
+        self._spreads: dict[Histogram, dict[tuple[str, ...], _Spread]] = {
+            family: {} if family.labels else {(): _Spread(len(family.buckets))}
+            for family in families
+            if isinstance(family, Histogram)
+        }
+        self._gathers: list[Gather] = []
         self._registry = client.CollectorRegistry()
         process_collector.ProcessCollector(registry=self._registry)
         gc_collector.GCCollector(registry=self._registry)
-        self._made = {family: _made(family, self._registry) for family in families_of(component)}
-        self._children: dict[tuple[Family, tuple[str, ...]], client.Counter | client.Gauge | client.Histogram] = {}
-        self._gathers: list[Gather] = []
+        self._registry.register(self)
         self.set(catalogue.BUILD_INFO, 1, component, __version__, platform.python_version())
 
     def count(self, family: Counter, *labels: str, by: float = 1.0) -> None:
         """See ``Metrics``."""
-        self._child(family, labels).inc(by)
+        numbers = self._numbers[family]
+        numbers[labels] = numbers.get(labels, 0.0) + by
 
     def set(self, family: Gauge, value: float, *labels: str) -> None:
         """See ``Metrics``."""
-        self._child(family, labels).set(value)
+        self._numbers[family][labels] = value
 
     def observe(self, family: Histogram, value: float, *labels: str) -> None:
         """See ``Metrics``. A clock that was set back gives no negative time."""
-        self._child(family, labels).observe(max(0.0, value))
+        spreads = self._spreads[family]
+        spread = spreads.get(labels)
+        if spread is None:
+            spread = spreads[labels] = _Spread(len(family.buckets))
+        spread.counts[bisect_left(family.buckets, value)] += 1
+        spread.total += max(0.0, value)
 
     def at_scrape(self, gather: Gather) -> None:
         """See ``Metrics``."""
@@ -63,21 +89,33 @@ class PrometheusMetrics:
             gather()
         return client.generate_latest(self._registry)
 
-    def _child(self, family: Family, labels: tuple[str, ...]):  # type: ignore[no-untyped-def]
-        key = (family, labels)
-        child = self._children.get(key)
-        if child is None:
-            made = self._made[family]
-            child = self._children[key] = made.labels(*labels) if labels else made
-        return child
+    def collect(self) -> Iterator[Metric]:
+        """Every family as Prometheus's library has it."""
+        for family, numbers in self._numbers.items():
+            yield _numbered(family, numbers)
+        for histogram, spreads in self._spreads.items():
+            yield _spread(histogram, spreads)
 
 
-def _made(family: Family, registry: client.CollectorRegistry) -> client.Counter | client.Gauge | client.Histogram:
-    text = family.text[0].upper() + family.text[1:] + "."
-    if isinstance(family, Histogram):
-        return client.Histogram(family.name, text, family.labels, buckets=family.buckets, registry=registry)
-    kind = client.Counter if isinstance(family, Counter) else client.Gauge
-    return kind(family.name, text, family.labels, registry=registry)
+def _numbered(family: Family, numbers: dict[tuple[str, ...], float]) -> Metric:
+    kind = CounterMetricFamily if isinstance(family, Counter) else GaugeMetricFamily
+    made: CounterMetricFamily | GaugeMetricFamily = kind(family.name, _sentence(family), labels=family.labels)
+    for labels, value in numbers.items():
+        made.add_metric(labels, value)
+    return made
+
+
+def _spread(family: Histogram, spreads: dict[tuple[str, ...], _Spread]) -> Metric:
+    made = HistogramMetricFamily(family.name, _sentence(family), labels=family.labels)
+    bounds = [*map(str, family.buckets), "+Inf"]
+    for labels, spread in spreads.items():
+        buckets = [(bound, float(count)) for bound, count in zip(bounds, accumulate(spread.counts), strict=True)]
+        made.add_metric(labels, buckets, spread.total)
+    return made
+
+
+def _sentence(family: Family) -> str:
+    return family.text[0].upper() + family.text[1:] + "."
 
 
 def documented(families: Iterable[Family] = FAMILIES) -> str:

@@ -124,6 +124,8 @@ class CallReader:
         self._closed: str | None = None
 
     def _saw(self, at_ms: int) -> None:
+        if at_ms <= 0:  # Nobody knows when.
+            return
         self._first_ms = at_ms if self._first_ms is None else min(self._first_ms, at_ms)
         self._last_ms = max(self._last_ms, at_ms)
 

@@ -98,9 +98,9 @@ class TimelineBuilder:
             marks=self._marks.marks(call),
             replies=self._replies(call),
             reports=self._marks.reports(call),
-            written=[Written(one.at - since, one.seq, one.consumed) for one in self._written],
-            said=[(at - since, where) for at, where in self._said],
-            acknowledged=[(at - since, seq) for at, seq in self._acknowledged],
+            written=[Written(max(0, one.at - since), one.seq, one.consumed) for one in self._written],
+            said=[(max(0, at - since), where) for at, where in self._said],
+            acknowledged=[(max(0, at - since), seq) for at, seq in self._acknowledged],
             snapshots=self._snapshots,
         )
 

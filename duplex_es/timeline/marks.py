@@ -36,6 +36,11 @@ SIMPLE: dict[str, tuple[str, str, Callable[[Fact], str]]] = {
     "FunctionCallMalformed": ("errors", "malformed", lambda fact: f"a call of {fact.get('name')} that none can answer"),
     "InputSkipped": ("errors", "skipped", lambda fact: f"{fact.get('duration_ms')} ms of the caller thrown away"),
     "SessionReconfigured": ("sockets", "configured", lambda _: "settings changed"),
+    "SessionForked": (
+        "sockets",
+        "forked",
+        lambda fact: f"a copy of {fact.get('session_id')} up to seq {fact.get('seq')}",
+    ),
     "SessionClosed": ("sockets", "closed", _reason),
     "SessionExpired": ("sockets", "closed", _reason),
     "ExpiryAnnounced": ("sockets", "expiring", lambda fact: f"over in {fact.get('grace_ms')} ms"),
@@ -290,5 +295,6 @@ class MarkReader:
 
 
 def _since(mark: Mark, start_ms: int) -> Mark:
-    end = None if mark.end is None else mark.end - start_ms
-    return msgspec.structs.replace(mark, at=mark.at - start_ms, end=end)
+    # A record without a time stands at the beginning.
+    end = None if mark.end is None else max(0, mark.end - start_ms)
+    return msgspec.structs.replace(mark, at=max(0, mark.at - start_ms), end=end)

@@ -21,7 +21,7 @@ from ..reading.records import input_line, line_map, output_line
 from ..reading.source import Source
 from .builder import TimelineBuilder, rate_of
 from .document import Timeline
-from .peaks import BIN_MS, BINS, Tile, tile_ms
+from .peaks import Tile, tile_ms
 from .sound import LANES, Window, lane_of, sounds
 
 CHUNK_MS = 10_000
@@ -44,22 +44,20 @@ async def report(source: Source, head: Head, assets: Assets, *, with_audio: bool
     await builder.read(source, head)
     call = builder.call(head)
     document = builder.document(head, call)
-    peaks: dict[str, str] = {}
+    peaks: dict[str, dict[int, str]] = {}
     audio: dict[str, Any] = {}
     for lane in LANES:
         places = lane_of(call, lane)
-        lasts = max((one.begin_ms + one.length_ms for one in places), default=0.0)
-        tiles = [Tile(0, number) for number in range(int(lasts / tile_ms(0)) + 1)]
-        rate_hz = rate_of(one.piece for one in places)
-        chunks = _Chunks(rate_hz)
+        tiles: dict[int, Tile] = {}
+        chunks = _Chunks(rate_of(one.piece for one in places))
         async for placed, samples in sounds(source, call, lane, places):
-            length_ms = len(samples) * 1_000 / placed.piece.rate_hz
-            for number in _touched(placed.begin_ms, length_ms, tile_ms(0)):
-                if number < len(tiles):
-                    tiles[number].add(placed.begin_ms, placed.piece.rate_hz, samples)
+            begin_ms, rate_hz = placed.begin_ms, placed.piece.rate_hz
+            length_ms = len(samples) * 1_000 / rate_hz
+            for number in _touched(begin_ms, length_ms, tile_ms(0)):
+                tiles.setdefault(number, Tile(0, number)).add(begin_ms, rate_hz, samples)
             if with_audio:
-                chunks.put(placed.begin_ms, placed.piece.rate_hz, samples, length_ms)
-        peaks[lane] = _text(b"".join(tile.bins for tile in tiles)[: int(lasts / BIN_MS) + BINS])
+                chunks.put(begin_ms, rate_hz, samples, length_ms)
+        peaks[lane] = {number: _text(bytes(tile.bins)) for number, tile in tiles.items()}
         if with_audio:
             audio[lane] = chunks.packed()
     held = {
@@ -100,9 +98,8 @@ class _Chunks:
             self._windows[number].put(begin_ms, rate_hz, samples)
 
     def packed(self) -> dict[str, Any]:
-        """As the page reads it: samples in base64, ``null`` for silence."""
-        count = max(self._windows, default=-1) + 1
-        chunks = [_text(self._windows[at].wav()[44:]) if at in self._windows else None for at in range(count)]
+        """As the page reads it: samples in base64 by the number of their chunk; what is not there is silent."""
+        chunks = {number: _text(window.wav()[44:]) for number, window in self._windows.items()}
         return {"rate_hz": self._rate_hz, "chunk_ms": CHUNK_MS, "chunks": chunks}
 
 

@@ -10,6 +10,7 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
@@ -91,6 +92,13 @@ async def test_calls_that_go_well_alarm_nobody(live: Live) -> None:
     assert live.prometheus.firing() == set()
 
 
+def test_promtool_finds_nothing_to_complain_about_in_what_is_exposed(live: Live) -> None:
+    for program in (*live.stack.gateways, *live.stack.workers):
+        figures = program.figures().encode()
+        done = subprocess.run(["promtool", "check", "metrics"], input=figures, capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr.decode()
+
+
 async def test_when_all_slots_are_taken_callers_are_refused(live: Live) -> None:
     async with incidents.full(live.first, 4):
         await live.during("DuplexNoFreeSlots")
@@ -145,7 +153,6 @@ async def test_a_store_that_does_not_answer(live: Live) -> None:
             await live.during("DuplexErrorsToClients", "DuplexLogErrors")
         finally:
             live.stack.store.thaw()
-        await live.during("DuplexAppendSlow", "DuplexInputDelay")
     await wait_ready(live)
 
 
@@ -161,7 +168,8 @@ async def test_a_store_that_stalls_for_a_moment(live: Live) -> None:
         async def open_many() -> None:
             await asyncio.gather(stall(), *(incidents.misspeak(live.second) for _ in range(3)), return_exceptions=True)
 
-        await live.again_and_again(open_many, "DuplexDeliverySlow", "DuplexAdmissionSlow")
+        names = ("DuplexDeliverySlow", "DuplexAdmissionSlow", "DuplexAppendSlow", "DuplexInputDelay")
+        await live.again_and_again(open_many, *names)
     await wait_ready(live)
 
 

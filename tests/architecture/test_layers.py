@@ -48,6 +48,7 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     "workers": (CORE | {"workers.vad", OBSERVABILITY}, {"msgspec", "numpy", "soxr", "uvloop"}),
     "workers.vad": ({PROTOCOL}, {"numpy", "onnxruntime"}),
     "workers.engine": (set(), {"numpy"}),
+    "workers.neural_qwen3omni": ({"workers.engine"}, {"numpy", "torch", "transformers"}),
     "workers.neural_minicpmo": ({"workers.engine"}, {"numpy", "torch", "transformers", "PIL"}),
     "workers.neural": (
         {"workers.engine"},

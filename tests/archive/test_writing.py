@@ -9,11 +9,15 @@ import pytest
 
 from duplex_es.archive import writing
 from duplex_es.archive.keystore import FileDrawer, KeyDestroyed, KeyStore
+from duplex_es.archive.layout import Manifest
+from duplex_es.archive.redaction import Redaction, Scope
+from duplex_es.archive.resealing import put_away, reseal
 from duplex_es.archive.writing import Archiver
 from duplex_es.log.api import Entry, Head
 from duplex_es.log.errors import SessionUnknown
 from duplex_es.log.keeping import keeping_of
 from duplex_es.log.memory import MemoryLog
+from duplex_es.reading.notes import Tombstone
 from duplex_es.reading.source import LiveSource, Source
 from duplex_es.tools.log.checks import check_session
 from tests.support.archives import OPERATOR_KEY, Cut, CutFiles, Shelf, archived, only_life, planted_call, traces_in
@@ -185,3 +189,45 @@ async def test_a_key_that_was_made_by_another_process_is_used(shelf: Shelf) -> N
     made = await KeyStore(FileDrawer(shelf.key_files), OPERATOR_KEY).obtain("call-1", name.name, 1)
     await archived(log, shelf)
     assert await shelf.keys.read("call-1", name.name, 1) == made
+
+
+async def test_a_life_that_was_sealed_anew_while_it_was_looked_up_is_left_alone(shelf: Shelf) -> None:
+    log = MemoryLog()
+    await planted_call(log)
+    await archived(log, shelf)
+    (manifest,) = await shelf.source.manifests("call-1")
+    tombstone = Tombstone(session_id="call-1", incarnation=0, created_ms=0, what="audio", at_ms=1)
+    archiver = shelf.archiver
+
+    class Meanwhile(KeyStore):
+        async def is_destroyed(self, session_id: str, life: str, generation: int) -> bool:
+            if generation == 1 and not await super().is_destroyed(session_id, life, generation):
+                await reseal(shelf.archiver, manifest, Redaction(Scope(speaker="both")), tombstone)
+            return await super().is_destroyed(session_id, life, generation)
+
+    archiver.keys = Meanwhile(FileDrawer(shelf.key_files), OPERATOR_KEY)
+    known = await archiver.known(manifest.life)
+    assert known is not None and known.generation == 2
+    assert len(shelf.files.names("manifests")) == 1
+
+
+async def test_a_life_that_was_erased_from_the_archive_alone_is_not_archived_again(shelf: Shelf) -> None:
+    log = MemoryLog()
+    await planted_call(log)
+    await archived(log, shelf)
+    (manifest,) = await shelf.source.manifests("call-1")
+    tombstone = Tombstone(session_id="call-1", incarnation=0, created_ms=0, what="session", at_ms=1)
+
+    class Meanwhile(Archiver):
+        async def known(self, name: writing.LifeName) -> Manifest | None:
+            found = await super().known(name)
+            if found is None:
+                await put_away(shelf.files, shelf.keys, manifest, tombstone)
+            return found
+
+    await shelf.keys.destroy("call-1", manifest.life.name, 1)
+    with pytest.raises(KeyDestroyed):
+        await Meanwhile(shelf.files, shelf.keys).archive(await only_life(log), LiveSource(log, ""))
+    assert shelf.files.names("") == [manifest.life.manifest]
+    assert await shelf.keys.is_destroyed("call-1", manifest.life.name, 2)
+    assert (await shelf.archiver.archive(await only_life(log), LiveSource(log, ""))).state == "erased"

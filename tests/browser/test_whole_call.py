@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.browser.test_talk import ANSWER, HEARD, INTERRUPT, STATE, STORY, end, page_url, start
+from tests.browser.test_timeline import READY
 from tests.gateway.reading import TOKEN
 from tests.support.browser import opened, spoken, texts
 from tests.support.up import Up, up
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
-
-READY = "() => window.duplexTimeline && [...duplexTimeline.peaks.tiles.values()].every((tile) => tile.bins)"
 
 
 @pytest.fixture(scope="module")
@@ -62,5 +61,4 @@ async def test_a_call_is_held_interrupted_and_saved_and_its_timeline_tells_all_o
         await page.get_by_test_id("assistant-words").filter(has_text=first).wait_for()
         await tab.shot("timeline-whole-call")
         lanes = await page.evaluate("() => duplexTimeline.doc.marks")
-        assert any("replaced" in mark["text"] or mark["at"] > 0 for mark in lanes["sockets"])
         assert len([mark for mark in lanes["sockets"] if mark["kind"] == "socket"]) == 2

@@ -12,7 +12,9 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 import yaml
@@ -100,6 +102,30 @@ def test_the_bill_of_materials_names_what_is_installed() -> None:
     assert run(sys.executable, script, "trial", "1.0", "/nowhere").returncode != 0
 
 
+@pytest.mark.parametrize(("status", "code"), [(200, 0), (503, 1), (None, 1)])
+def test_the_health_check_says_what_readyz_says(status: int | None, code: int) -> None:
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status if self.path == "/readyz" and status else 404)
+            self.end_headers()
+            self.wfile.write(b'{"ready": false, "reason": "the gateway is stopping"}')
+
+        def log_message(self, *words: object) -> None:
+            """Quietly."""
+
+    server = HTTPServer(("127.0.0.1", 0), Answer)
+    port = str(server.server_port)
+    if status is None:
+        server.server_close()
+    else:
+        Thread(target=server.handle_request, daemon=True).start()
+    script = str(DEPLOY / "docker/healthcheck.py")
+    asked = run(sys.executable, script, DUPLEX_ES_HEALTH_PORT=port, DUPLEX_ES_PORT="1")
+    assert asked.returncode == code, asked.stderr
+    assert ("stopping" in asked.stderr) == (status == 503) and ("nothing answers" in asked.stderr) == (status is None)
+    server.server_close()
+
+
 # -- compose -------------------------------------------------------------------------------------------------------
 
 SET = {"VALKEY_PASSWORD": "one", "GRAFANA_PASSWORD": "two"}
@@ -169,7 +195,8 @@ def test_grace_periods_are_longer_than_drains() -> None:
 
 
 def test_settings_in_compose_and_units_exist() -> None:
-    known = set(re.findall(r"`(DUPLEX_ES_\w+)`", (ROOT / "docs/reference/settings.md").read_text()))
+    pages = (ROOT / "docs/reference/settings.md", ROOT / "docs/reference/cli.md")
+    known = {name for page in pages for name in re.findall(r"\bDUPLEX_ES_\w+", page.read_text())}
     used = {name for service in services().values() for name in service.get("environment", {}) if "DUPLEX_ES" in name}
     for path in (*DEPLOY.glob("systemd/*"), *DEPLOY.glob("docker/*.Dockerfile")):
         used |= set(re.findall(r"\b(DUPLEX_ES_\w+)=", path.read_text()))

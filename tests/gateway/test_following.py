@@ -12,12 +12,12 @@ from duplex_es.reading.source import LiveSource
 from duplex_es.timeline.builder import position_of
 from gateway.following import positions
 from tests.support.long_call import SCRIPT
-from tests.support.recorded_call import RecordedCall
+from tests.support.recorded_call import RecordedCall, record_call
 
 pytestmark = pytest.mark.unit
 
 
-async def test_each_move_is_an_event_and_the_end_is_the_last() -> None:
+async def test_each_move_is_an_event_until_the_gateway_stops() -> None:
     log = MemoryLog()
     call = await RecordedCall.begin(log, "live", SCRIPT % 400)
     source = LiveSource(log, "memory://")
@@ -29,6 +29,14 @@ async def test_each_move_is_an_event_and_the_end_is_the_last() -> None:
     moved = json.loads((await waiting).split("data: ")[1])
     assert moved["state"] == "claimed" and moved["position"] != position_of(head)
     stopping[0] = True
-    rest = [event async for event in events]
-    assert rest[-1].startswith("event: end")
+    assert not any(event.startswith("event: end") for event in [event async for event in events])
     await call.end()
+
+
+async def test_of_a_session_that_is_over_the_end_is_told() -> None:
+    log = MemoryLog()
+    await record_call(log)
+    source = LiveSource(log, "memory://")
+    head = await source.find("call-1")
+    events = [event async for event in positions(source, head, position_of(head), lambda: False)]
+    assert events == ["event: end\ndata: {}\n\n"]

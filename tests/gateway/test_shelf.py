@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import itertools
 import json
 import time
 
@@ -29,24 +30,20 @@ async def recorded(*names: str) -> tuple[MemoryLog, LiveSource]:
 
 async def test_others_run_while_a_call_is_read() -> None:
     _, source = await recorded()
-    passed = 0
+    turns = itertools.count()
 
-    async def ticking() -> None:
-        nonlocal_count[0] += 1
+    async def others() -> None:
         while True:
-            nonlocal_count[0] += 1
+            next(turns)
             await asyncio.sleep(0)
 
-    nonlocal_count = [passed]
-    task = asyncio.create_task(ticking())
-    slow = Unhurried(source)
-    head = await source.find("call-1")
+    task = asyncio.create_task(others())
     seen = 0
-    async for _ in slow.output(head):
-        time.sleep(0.0011)
+    async for _ in Unhurried(source).output(await source.find("call-1")):
+        time.sleep(0.0011)  # A record that takes its reader longer than it may take at a time.
         seen += 1
     task.cancel()
-    assert seen == 174 and nonlocal_count[0] > 150
+    assert seen == 174 and next(turns) > 150
 
 
 async def test_a_call_is_read_once_and_its_document_is_at_hand() -> None:

@@ -17,6 +17,7 @@ from duplex_es.log.addresses import parse_store_url
 from duplex_es.log.opening import open_log
 from duplex_es.observability.catalogue import FAMILIES
 from duplex_es.tools.cli import build_parser
+from duplex_es.tools.probe import free_port, http_get
 from gateway.app import create_app
 from gateway.service import Service
 from gateway.settings import read_settings as read_gateway_settings
@@ -93,12 +94,17 @@ def test_workers_can_read_their_deployment_file(values: str, tmp_path: Path) -> 
         assert found["drain_s"] == 20.0
 
 
-def test_probes_ask_for_what_is_served() -> None:
+async def test_probes_ask_for_what_is_served() -> None:
     """The paths that the checks hold probes to are those that the programs answer."""
     service = Service(read_gateway_settings([], {}), open_log("memory://"))
     assert PATHS["gateway"] <= {route.path for route in create_app(service).routes if isinstance(route, Route)}
-    worker = Health(Host(open_log("memory://"), make_model("echo", {}), worker="w", slots=1))
-    assert {path for path in PATHS["worker"] if worker.answer(path)[0] == 404} == set()
+    worker, port = Health(Host(open_log("memory://"), make_model("echo", {}), worker="w", slots=1)), free_port()
+    await worker.start("127.0.0.1", port)
+    try:
+        answers = {path: (await http_get("127.0.0.1", port, path))[0] for path in (*PATHS["worker"], "/nothing")}
+    finally:
+        await worker.stop()
+    assert {path for path, status in answers.items() if status == 404} == {"/nothing"}
 
 
 def test_options_and_files_of_secrets_reach_the_model() -> None:
@@ -345,3 +351,12 @@ def test_metrics_that_scalers_count_are_measured() -> None:
     named_there = set(re.findall(r"duplex_[a-z_]+", scalers))
     assert named_there == {"duplex_gateway_connections", "duplex_worker_slots", "duplex_fleet_waiting_sessions"}
     assert named_there <= {family.name for family in FAMILIES}
+
+
+@pytest.mark.parametrize("helm", HELMS)
+def test_pools_and_gateways_can_be_left_out(helm: str) -> None:
+    alone = render("--set", "redis.host=store,workers.cascade=null", helm=helm)
+    assert [each["metadata"]["name"] for each in of_kind(alone, "Deployment")] == ["voice-duplex-es-gateway"]
+    workers = render("--set", "redis.host=store,gateway.enabled=false", helm=helm)
+    assert [each["metadata"]["name"] for each in of_kind(workers, "Deployment")] == ["voice-duplex-es-worker-cascade"]
+    assert findings(alone) == findings(workers) == []

@@ -111,8 +111,8 @@ MISTAKES = [
     Mistake(
         "a volume that is mounted and not there",
         GATEWAY,
-        '        {{- include "duplex-es.store.volume" $ | nindent 8 }}\n',
-        "",
+        'include "duplex-es.store.volume" $ | trim',
+        '""',
         "volume store is not there",
     ),
     Mistake(

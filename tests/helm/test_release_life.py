@@ -134,7 +134,6 @@ def test_what_kubernetes_would_refuse_is_refused(release: Release) -> None:
 def test_helm_test_holds_a_session_drops_it_and_resumes_it_at_another_gateway(release: Release) -> None:
     """The pod's own script, out of its ConfigMap, against two real gateways, a worker and a store."""
     with up("scripted", gateways=2) as service:
-        said: list[str] = []
 
         def ran(pod: Object, cluster: Cluster) -> bool:
             (held,) = (each for each in cluster.all_of("ConfigMap") if "session_test.py" in each["data"])
@@ -148,21 +147,25 @@ def test_helm_test_holds_a_session_drops_it_and_resumes_it_at_another_gateway(re
                 timeout=60,
                 check=False,
             )
-            said.append(result.stdout + result.stderr)
+            cluster.log_of(pod, result.stdout + result.stderr)
             return result.returncode == 0
 
         release.cluster.run_pod = ran
         release.install("-f", str(case("minimal")), "--set", "test.model=scripted")
         began_s = time.monotonic()
-        told = release.helm("test", "voice", "--timeout", "60s")
+        told = release.helm("test", "voice", "--timeout", "60s", "--logs")
     first, second = (url.removeprefix("ws://") for url in service.urls)
-    assert f"opened at {first}, resumed at {second}" in "".join(said)
+    assert f"opened at {first}, resumed at {second}" in told
     assert "Succeeded" in told
     assert time.monotonic() - began_s < 60
 
 
-def test_helm_test_fails_when_nobody_answers(release: Release) -> None:
+def test_helm_test_fails_when_nobody_answers_and_what_it_leaves_is_in_nobodys_way(release: Release) -> None:
     release.cluster.run_pod = lambda pod, cluster: False
-    release.install("-f", str(case("minimal")))
-    with pytest.raises(Refused, match="failed"):
-        release.helm("test", "voice", "--timeout", "20s")
+    release.install("-f", str(case("minimal")), chart=PREVIOUS)
+    for _ in range(2):
+        with pytest.raises(Refused, match="failed"):
+            release.helm("test", "voice", "--timeout", "20s")
+        release.upgrade("-f", str(case("minimal")))
+    release.cluster.run_pod = lambda pod, cluster: True
+    release.helm("test", "voice", "--timeout", "20s")

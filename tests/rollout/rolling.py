@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from duplex_es.client import ReconnectPolicy
 from duplex_es.log.opening import open_log
 from tests.rollout.site import Member, Site
-from tests.support.chaos_check import judge
+from tests.support.chaos_check import Verdict, judge
 from tests.support.chaos_library import LibraryTalker
 
 BEGIN_S = 60.0
@@ -105,20 +105,8 @@ async def roll(site: Site, *, sessions: int, seed: str = "1", murmur_ms: int = 2
         for caller in callers:
             caller.over.set()
         await asyncio.gather(*calls)
-        verdicts = [await judge(log, caller, outcome.steps[0].ended_s) for caller in callers]
-        for caller, verdict in zip(callers, verdicts, strict=True):
-            outcome.sessions += 1
-            outcome.frames += verdict.frames
-            outcome.lost += verdict.lost
-            outcome.repeated += verdict.repeated
-            outcome.failed_answers += verdict.failed_answers
-            outcome.lost_sessions += caller.told is not None
-            outcome.resumes += caller.resumes if caller.lines else 0
-            outcome.faults += [f"caller {caller.number}: {fault}" for fault in verdict.faults]
-            if caller.told is not None:
-                outcome.faults.append(f"caller {caller.number} was told {caller.told}")
-        if outcome.failed_answers:
-            outcome.faults.append(f"{outcome.failed_answers} answers failed")
+        for caller in callers:
+            _add(outcome, caller, await judge(log, caller, outcome.steps[0].ended_s))
         for step in outcome.steps:
             outcome.silences_s[step.name] = [_silence(caller, step) for caller in callers if caller.lines]
     finally:
@@ -127,6 +115,22 @@ async def roll(site: Site, *, sessions: int, seed: str = "1", murmur_ms: int = 2
         await asyncio.gather(*calls, return_exceptions=True)
         await log.close_connections()
     return outcome
+
+
+def _add(outcome: Outcome, caller: Caller, verdict: Verdict) -> None:
+    outcome.sessions += 1
+    outcome.frames += verdict.frames
+    outcome.lost += verdict.lost
+    outcome.repeated += verdict.repeated
+    outcome.failed_answers += verdict.failed_answers
+    outcome.lost_sessions += caller.told is not None
+    outcome.resumes += caller.resumes if caller.lines else 0
+    wrong = list(verdict.faults)
+    if caller.told is not None:
+        wrong.append(f"was told {caller.told}")
+    if verdict.failed_answers:
+        wrong.append(f"{verdict.failed_answers} answers failed")
+    outcome.faults += [f"caller {caller.number}: {fault}" for fault in wrong]
 
 
 async def _restart(member: Member) -> Step:

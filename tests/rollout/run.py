@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sys
 from pathlib import Path
 
@@ -32,8 +33,9 @@ def table(balancer: str, outcome: Outcome) -> str:
     steps = outcome.steps[1:]
     drains = ", ".join(f"{step.name} {step.drain_s:.1f} s" for step in steps)
     lines = [
-        f"{balancer}, {outcome.hosts}, {steps[-1].ended_s - steps[0].began_s:.0f} s: {outcome.sessions} sessions,"
-        f" {outcome.lost_sessions} lost; {outcome.frames} frames, {outcome.lost} lost, {outcome.repeated} repeated;"
+        f"{balancer}, {outcome.hosts}, load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores,"
+        f" {steps[-1].ended_s - steps[0].began_s:.0f} s: {outcome.sessions} sessions, {outcome.lost_sessions} lost;"
+        f" {outcome.frames} frames, {outcome.lost} lost, {outcome.repeated} repeated;"
         f" {outcome.failed_answers} answers failed; {outcome.resumes} resumes.",
         f"Until the old process was gone: {drains}.",
         "",

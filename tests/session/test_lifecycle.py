@@ -11,6 +11,7 @@ from duplex_es.protocol import (
     AcknowledgePlayback,
     CancelResponse,
     CloseSession,
+    ForkSession,
     Heartbeat,
     OpenSession,
     RefuseCommand,
@@ -30,6 +31,7 @@ from duplex_es.session.events import (
     ResponseStarted,
     SessionClosed,
     SessionExpired,
+    SessionForked,
     SessionOpened,
     SessionRefused,
     SocketChanged,
@@ -39,6 +41,7 @@ from duplex_es.session.lifecycle import (
     DISCONNECT_GRACE_S,
     EXPIRY_TIMER,
     EXPIRY_WARNING_TIMER,
+    FORK_GRACE_S,
     GRACE_TIMER,
     IDLE_TIMER,
     IDLE_TTL_LATER_MS,
@@ -198,6 +201,20 @@ def test_an_attached_client_is_timed_out_by_its_own_setting_an_absent_one_by_the
     assert timers(scenario.given(ATTACHED).session) == {IDLE_TIMER: 2500}
     assert timers(Session()) == {}
     assert timers(scenario.given(CloseSession()).session) == {}
+
+
+def test_a_copy_waits_longer_for_its_first_client_and_as_long_as_ever_for_the_next() -> None:
+    forked = ForkSession(session_id="original", incarnation=2, seq=40)
+    scenario = patient(idle_timeout_s=2.5).given(ATTACHED).when(forked)
+    scenario.then(SessionForked(session_id="original", incarnation=2, seq=40)).shows().asks_for()
+    assert not scenario.session.attached
+    assert timers(scenario.session) == {GRACE_TIMER: int(FORK_GRACE_S * 1000)}
+    assert timers(scenario.session, disconnect_grace_s=7_200) == {GRACE_TIMER: 7_200_000}
+    generation = scenario.session.generation + 1
+    scenario = scenario.when(SocketAttached(generation=generation, gateway="g9"))
+    assert timers(scenario.session) == {IDLE_TIMER: 2500}
+    scenario = scenario.when(SocketDetached(generation=generation, reason="gone"))
+    assert timers(scenario.session) == {GRACE_TIMER: int(DISCONNECT_GRACE_S * 1000)}
 
 
 def test_no_timeout_is_too_long_for_a_timer() -> None:

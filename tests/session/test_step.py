@@ -124,6 +124,7 @@ def test_facts_without_frames_are_known_ones() -> None:
     silent = {name for name, kind in FACTS.items() if kind not in PROJECTORS}
     assert silent == {
         "SessionRefused",
+        "SessionForked",
         "SocketChanged",
         "AudioAppended",
         "TextAppended",

@@ -23,7 +23,7 @@ TURNS = 249
 SENTENCE = "Then something else happened, and nobody who was there could say why it had come to that."
 SCRIPT = (
     '[{"on": "end_turn", "every": true, "transcript": "and then what happened, tell me all of it", "do": '
-    '[{"audio_ms": 8000, "pace": "fast", "text": "%s"}, {"finish": true}]}]' % SENTENCE
+    f'[{{"audio_ms": 8000, "pace": "fast", "text": "{SENTENCE}"}}, {{"finish": true}}]}}]'
 )
 
 

@@ -1,9 +1,9 @@
 """How long the timeline of a recorded call takes to open, and how smoothly it moves: numbers, no verdict.
 
 ``python -m tests.support.timeline_bench FILE.dxlog [ROUNDS]`` starts a Valkey, and for each round a gateway and a
-browser anew, and prints JSON. Opening counts from the navigation to the first picture with every mark on it. Then the page is
-zoomed in to a minute and dragged through the call for five seconds, and zoomed in and out for as long; a frame is the
-time between two calls of ``requestAnimationFrame``.
+browser anew, and prints JSON. Opening counts from the navigation to the first picture with every mark on it. Then the
+page is zoomed in to a minute and dragged through the call for five seconds, and zoomed in and out for as long; a frame
+is the time between two calls of ``requestAnimationFrame``.
 """
 
 from __future__ import annotations

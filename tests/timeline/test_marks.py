@@ -46,7 +46,7 @@ def marks_of(*lines: OutputLine | InputLine, call: Call | None = None) -> dict[s
 
 
 def test_every_fact_is_a_mark_or_is_known_to_be_none() -> None:
-    assert set(SIMPLE) | QUIET | TOLD >= set(FACTS) - {"SessionForked"}
+    assert set(SIMPLE) | QUIET | TOLD == set(FACTS)
     assert {lane for lane, _, _ in SIMPLE.values()} <= set(LANES)
 
 
@@ -141,3 +141,8 @@ def test_playback_reports_name_the_answer_they_are_about() -> None:
     reader.take_output(shown(2, 2_000, {"fact": "ItemTruncated", "item_id": "i", "audio_end_ms": 700, "ledger": {}}))
     (report,) = reader.reports(Call(head(), start_ms=1_000))
     assert (report.at, report.response, report.played_ms, report.truncate) == (1_000, "r", 700, True)
+
+
+def test_a_record_without_a_time_stands_at_the_beginning() -> None:
+    (socket,) = marks_of(said(0, 0, type="duplex_es.socket_attached", gateway="g1"))["sockets"]
+    assert socket.at == 0

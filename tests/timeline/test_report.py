@@ -47,7 +47,7 @@ async def test_with_sound_it_holds_the_sound_of_every_lane() -> None:
     _, found = await held(with_audio=True)
     lane = found["audio"]["heard"]  # type: ignore[index]
     assert lane["rate_hz"] == 24_000
-    assert any(base64.b64decode(lane["chunks"][0])[2 * 24 * 2_400 :][:2_000])
+    assert any(base64.b64decode(lane["chunks"]["0"])[2 * 24 * 2_400 :][:2_000])
 
 
 def test_modules_are_put_in_the_order_of_their_imports_with_their_names() -> None:

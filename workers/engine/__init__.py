@@ -2,6 +2,8 @@
 
 A worker's process has sockets, JSON and the log to attend to; one busy thread beside a model that must be done every
 80 ms doubles its time. So the model runs elsewhere: ``contract`` is what it offers, ``child`` the loop around it,
-``ticker`` decides when which sessions step, ``wire`` is how both sides talk, ``process`` the worker's side. All but
-``process`` need the standard library and numpy only: a model may bring whatever interpreter and packages it needs.
+``ticker`` decides when which sessions step, ``wire`` is how both sides talk, ``process`` the worker's side. ``units``
+and ``turns`` are what models offer that work in units of a second, or are asked turn by turn; each has a loop and a
+queue of its own. All but ``process`` need the standard library and numpy only: a model may bring whatever interpreter
+and packages it needs.
 """

@@ -11,6 +11,8 @@ from workers.engine.turns import TurnPiece, pack_turn
 
 PATIENCE_S = 180.0
 """How long an answer waits for an engine that is started anew."""
+MOST_ENGINES = 3
+"""A turn that so many engines died under is taken to be what they die of: it is not asked again."""
 
 _LOST = Failed("the engine is gone")
 
@@ -75,7 +77,7 @@ class TurnLine:
 
     def begin_again(self) -> None:
         """Go on in an engine that was started anew."""
-        if self._life and not (self._is_over or self._asked_again.is_set()):
+        if 0 < self._life < MOST_ENGINES and not (self._is_over or self._asked_again.is_set()):
             self._ask()
 
     # -- the engine ------------------------------------------------------------------------------------------------
@@ -123,6 +125,8 @@ class TurnLine:
             event = await self._events.get()
             if event is not _LOST:
                 return event
+            if self._life >= MOST_ENGINES:
+                raise TurnRefused("worker_lost", "The model was lost again and again in the middle of this answer.")
             try:
                 async with asyncio.timeout(self._patience_s):
                     await self._asked_again.wait()

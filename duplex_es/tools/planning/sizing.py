@@ -129,7 +129,7 @@ def _store(sessions: int, numbers: Mapping[str, float], warnings: list[str]) -> 
     if closed_gb > open_gb:
         warnings.append(
             f"{closed_gb / (open_gb + closed_gb):.0%} of the store is sessions that are over: keep them shorter, keep"
-            " less sound (--audio-retention-bytes), or let the archive take them"
+            " less sound (--audio-retention-bytes), or let the archive take them (kept_closed_s=60)"
         )
     return Store(
         shards,

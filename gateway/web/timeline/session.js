@@ -85,6 +85,8 @@ async function timeOf(source, doc, id) {
 function Actions({ doc, source, begin }) {
   const [copied, setCopied] = useState("");
   const copy = async (what, text) => {
+    // Only pages of https and of this machine may write to the clipboard.
+    if (!navigator.clipboard) return void prompt("Copy this:", text);
     await navigator.clipboard.writeText(text);
     setCopied(what);
     setTimeout(() => setCopied(""), 2_000);

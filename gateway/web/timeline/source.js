@@ -125,7 +125,17 @@ export class Embedded {
     this.session = held.document.session;
     this.isLive = false;
     this.hasSound = Boolean(held.audio);
-    this.fine = Object.fromEntries(Object.entries(held.peaks).map(([lane, text]) => [lane, bytesOf(text)]));
+    this.fine = new Map();
+  }
+
+  // The finest tile of this number; `undefined` where all of it is silent.
+  tile(lane, number) {
+    const key = `${lane}/${number}`;
+    if (!this.fine.has(key)) {
+      const text = this.held.peaks[lane]?.[number];
+      this.fine.set(key, text ? bytesOf(text) : undefined);
+    }
+    return this.fine.get(key);
   }
 
   async document() {
@@ -133,15 +143,16 @@ export class Embedded {
   }
 
   async peaks(lane, level, numbers) {
-    const fine = this.fine[lane] ?? new Uint8Array();
     const wide = 4 ** Math.min(level, LEVELS - 1);
     const found = new Uint8Array(BINS * numbers.length);
     numbers.forEach((number, index) => {
-      for (let bin = 0; bin < BINS; bin += 1) {
-        const from = (number * BINS + bin) * wide;
-        let most = 0;
-        for (let at = from; at < Math.min(from + wide, fine.length); at += 1) if (fine[at] > most) most = fine[at];
-        found[index * BINS + bin] = most;
+      for (let part = 0; part < wide; part += 1) {
+        const tile = this.tile(lane, number * wide + part);
+        if (!tile) continue;
+        for (let at = 0; at < BINS; at += 1) {
+          const bin = index * BINS + Math.floor((part * BINS + at) / wide);
+          if (tile[at] > found[bin]) found[bin] = tile[at];
+        }
       }
     });
     return found;

@@ -49,16 +49,16 @@ test("a tile that could not be had is asked for again", async () => {
 });
 
 test("a report makes coarse tiles of its fine ones, and windows of its chunks of sound", async () => {
-  const fine = new Uint8Array(600);
-  fine[5] = 9;
-  fine[520] = 8;
+  const [first, second] = [new Uint8Array(BINS), new Uint8Array(BINS)];
+  first[5] = 9;
+  second[8] = 8;
   const chunk = new Int16Array(8 * 10_000).fill(3);
   const text = (bytes) => Buffer.from(bytes).toString("base64");
   const source = new Embedded({
     document: { session: "s" },
-    peaks: { caller: text(fine) },
+    peaks: { caller: { 0: text(first), 1: text(second) } },
     records: { output: [{ id: "1-4" }, { id: "2-5" }], input: [{ id: "1-0" }] },
-    audio: { caller: { rate_hz: 8_000, chunk_ms: 10_000, chunks: [null, text(chunk.buffer)] } },
+    audio: { caller: { rate_hz: 8_000, chunk_ms: 10_000, chunks: { 1: text(chunk.buffer) } } },
   });
   const coarse = await source.peaks("caller", 1, [0]);
   assert.deepEqual([coarse[1], coarse[130], coarse[2]], [9, 8, 0]);

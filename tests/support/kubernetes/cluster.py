@@ -48,6 +48,7 @@ class Cluster:
         self.changed = threading.Condition(threading.RLock())
         self.objects: dict[Key, Object] = {}
         self.history: list[tuple[int, str, Key, Object]] = []
+        self.logs: dict[tuple[str, str], str] = {}
         self.version = 100
 
     # -- reading -----------------------------------------------------------------------------------------------------
@@ -142,6 +143,10 @@ class Cluster:
                 if held["kind"] == "Deployment" and held["metadata"]["name"] == name:
                     held["spec"]["replicas"] = count
                     self._record("MODIFIED", key, held)
+
+    def log_of(self, pod: Object, text: str) -> None:
+        """Keep what a pod printed, for those who ask for its log."""
+        self.logs[pod["metadata"]["namespace"], pod["metadata"]["name"]] = text
 
     # -- inside ------------------------------------------------------------------------------------------------------
 

@@ -68,7 +68,7 @@ class Request(BaseHTTPRequestHandler):
         namespace, name, dry = found["namespace"], found["name"], "dryRun" in query
         match self.command:
             case "GET" if found["sub"] == "log":
-                return self._text(str(cluster.get(kind, namespace, name).get("log", "")))
+                return self._text(cluster.logs.get((namespace, name), ""))
             case "GET" if query.get("watch") in ("true", "1"):
                 return self._watch(kind, namespace, query)
             case "GET" if name:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +20,13 @@ def test_the_plan_is_a_table_with_all_that_it_rests_on(capsys: pytest.CaptureFix
     assert "1 GPU" in printed and "Gbit/s" in printed
     for name in assumptions_for("personaplex"):
         assert f"  {name} " in printed
+
+
+def test_the_guide_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    guide = (Path(__file__).resolve().parents[3] / "docs/guides/sizing.md").read_text()
+    command, _, shown = guide.split("```console\n$ duplex-es ", 1)[1].split("```", 1)[0].partition("\n")
+    assert cli.main(command.split()) == 0
+    assert capsys.readouterr().out.strip("\n").startswith(shown.strip("\n"))
 
 
 def test_json_has_the_plan_and_the_assumptions(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 
@@ -9,7 +10,7 @@ import pytest
 
 from workers.engine.process import EngineProcess
 from workers.engine.turns import TurnPiece
-from workers.models.turn_line import TurnLine, TurnRefused
+from workers.models.turn_line import MOST_ENGINES, TurnLine, TurnRefused
 
 pytestmark = pytest.mark.unit
 
@@ -77,6 +78,26 @@ async def test_a_turn_asked_while_there_is_no_engine_waits_for_one() -> None:
         await engine.start(timeout_s=PATIENCE_S)
         line.begin_again()
         assert (await first).text == "a"
+    await engine.stop()
+
+
+async def test_a_turn_that_engines_die_of_is_not_asked_for_ever() -> None:
+    engine = EngineProcess(TOY, {"slots": "1"})
+    line = TurnLine(engine, "a", {"say": "aXb"})
+
+    async def restarts() -> None:
+        for _ in range(MOST_ENGINES + 1):
+            await engine.start(timeout_s=PATIENCE_S)
+            line.begin_again()
+            if line._life < MOST_ENGINES:
+                await engine.ended()
+
+    starting = asyncio.create_task(restarts())
+    with pytest.raises(TurnRefused, match="again and again") as refused:
+        await said(line)
+    assert (refused.value.code, line._life) == ("worker_lost", MOST_ENGINES)
+    starting.cancel()
+    await asyncio.gather(starting, return_exceptions=True)
     await engine.stop()
 
 

@@ -7,39 +7,49 @@ import signal
 from collections.abc import AsyncIterator
 
 import pytest
+import pytest_asyncio
 
 from duplex_es.model import CloseModel, Model, ModelFinished, ModelProducedAudio, ModelSpoke
-from duplex_es.testing.model_suite import ModelSuite, sound_of, words_of
+from duplex_es.testing.model_suite import Caller, ModelSuite, check_order, sound_of, words_of
 from tests.support.tiny_qwen3omni import OPTIONS
 from workers.models.qwen3omni import PLUGIN, QwenModel
 
-pytestmark = [pytest.mark.neural, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.neural, pytest.mark.timeout(300), pytest.mark.asyncio(loop_scope="module")]
 
 
-def a_model(**options: str) -> QwenModel:
-    return PLUGIN({**OPTIONS, "shape": "tiny", **options})
-
-
-class TestTinyQwen(ModelSuite):
-    @pytest.fixture
-    def model(self) -> Model:
-        return a_model()
-
-
-@pytest.fixture
-async def model() -> AsyncIterator[QwenModel]:
-    model = a_model()
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def loaded() -> AsyncIterator[QwenModel]:
+    """One loaded model for all: loading it takes longer than any test."""
+    model = PLUGIN({**OPTIONS, "shape": "tiny"})
     await model.load()
     yield model
     await model.unload()
 
 
+class TestTinyQwen(ModelSuite):
+    @pytest.fixture
+    def model(self, loaded: QwenModel) -> Model:
+        return loaded
+
+    @pytest_asyncio.fixture(loop_scope="module")
+    async def ready(self, model: Model) -> Model:
+        return model
+
+    @pytest_asyncio.fixture(loop_scope="module")
+    async def caller(self, ready: Model) -> AsyncIterator[Caller]:
+        caller = await self.opened(ready)
+        yield caller
+        await caller.perform(CloseModel())
+        check_order(caller.ear.signals)
+        assert caller.ear.strangers == []
+
+
 opened = TestTinyQwen().opened
 
 
-async def test_an_answer_goes_on_behind_what_was_said_when_its_engine_is_killed(model: QwenModel) -> None:
+async def test_an_answer_goes_on_behind_what_was_said_when_its_engine_is_killed(loaded: QwenModel) -> None:
     """The same session's first answer, undisturbed and with the engine killed in the middle of it."""
-    answers = []
+    model, answers = loaded, []
     for killed in (False, True):
         caller = await opened(model)
         await caller.ask("Say hello to Martin, please.", response_id="resp_1")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-import logging
+import itertools
 from collections.abc import Sequence
 from contextlib import aclosing
 
@@ -32,7 +32,7 @@ from .asking import Wish, rewished, turn_of
 from .options import QwenOptions
 from .telling import SoundUnusable, Telling
 
-log = logging.getLogger(__name__)
+_NUMBERS = itertools.count()
 
 
 class QwenSession:
@@ -62,7 +62,6 @@ class QwenSession:
         self._memory = Memory(request.history)
         self._telling: Telling | None = None
         self._line: TurnLine | None = None
-        self._asked = 0
         self.is_open = True
 
     async def open(self) -> None:
@@ -113,7 +112,6 @@ class QwenSession:
         self, wish: Wish, history: Sequence[HistoryItem] | None = None, response_id: str | None = None
     ) -> None:
         answer = self._floor.begin(response_id)
-        name = f"{self._name}:{answer.turn}:{self._asked}"
         asked, sounds = turn_of(
             self._memory.told(history),
             self._memory.speech,
@@ -122,9 +120,8 @@ class QwenSession:
             seed=f"{self._name}:{answer.turn}",
             voice=self._options.voice,
         )
-        self._asked += 1
         telling = self._telling = Telling(answer, f"answer_{answer.turn}")
-        line = self._line = TurnLine(self._engine, name, asked, sounds)
+        line = self._line = TurnLine(self._engine, f"{self._name}:{next(_NUMBERS)}", asked, sounds)
         try:
             async with aclosing(line.pieces()) as pieces:
                 async for piece in pieces:
