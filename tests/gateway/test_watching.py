@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,6 +20,12 @@ from tests.support.spans import SeenTracer
 pytestmark = pytest.mark.unit
 
 ATTACHMENT = Attachment(SessionRef("mine", 0), 2, "g1")
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere_as_before() -> Iterator[None]:
+    yield
+    SPOT.set(None)
 
 
 class Watched:

@@ -30,15 +30,15 @@ ASKED, ANSWERED = "zirkonfarben", "quetzalfedern"
 CALLER = "anna-livia-plurabelle"
 
 
-def script(turns: int) -> str:
+def script(turns: int, asked: str = ASKED, answered: str = ANSWERED) -> str:
     """Each turn says its own number."""
     return json.dumps(
         [
             {
                 "on": "end_turn",
-                "transcript": f"tell me about {ASKED}{turn} please",
+                "transcript": f"tell me about {asked}{turn} please",
                 "do": [
-                    {"audio_ms": 600, "pace": "fast", "text": f"they are {ANSWERED}{turn} of course"},
+                    {"audio_ms": 600, "pace": "fast", "text": f"they are {answered}{turn} of course"},
                     {"finish": True},
                 ],
             }
@@ -73,11 +73,17 @@ class Planted:
 
 
 async def planted_call(
-    log: SessionLog, session_id: str = "call-1", *, turns: int = 2, closes: bool = True, **session: Any
+    log: SessionLog,
+    session_id: str = "call-1",
+    *,
+    turns: int = 2,
+    closes: bool = True,
+    words: tuple[str, str] = (ASKED, ANSWERED),
+    **session: Any,
 ) -> Planted:
-    """A call of some turns. Each turn takes three seconds of the record's clock."""
+    """A call of some turns. Each turn takes three seconds of the record's clock; ``words`` are asked and answered."""
     settings = {"metadata": {"caller_id": CALLER}} | session
-    call = await RecordedCall.begin(log, session_id, script(turns), **settings)
+    call = await RecordedCall.begin(log, session_id, script(turns, *words), **settings)
     planted = Planted(session_id)
     for turn in range(turns):
         for piece in range(3):

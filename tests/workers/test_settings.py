@@ -21,7 +21,7 @@ SAMPLES = {
     "slots": ("3", "5"),
     "chat_url": ("http://a", "http://b"),
     "health_host": ("0.0.0.0", "127.0.0.2"),
-    "otlp_endpoint": "http://collector:4318",
+    "otlp_endpoint": ("http://one:4318", "http://two:4318"),
     "health_port": ("8101", "8102"),
     "drain_s": ("1.5", "2.5"),
     "audio_retention_s": ("0", "3600"),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from duplex_es.log.api import Claim, SessionRef
+from duplex_es.observability.lines import SPOT
 from duplex_es.observability.outlets import Outlets
 from duplex_es.observability.prometheus import PrometheusMetrics
 from duplex_es.observability.tracing import TraceContext
@@ -16,6 +18,12 @@ from tests.support.spans import SeenTracer
 from workers.watching import SessionWatch
 
 pytestmark = pytest.mark.unit
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere_as_before() -> Iterator[None]:
+    yield
+    SPOT.set(None)
 
 
 class Watched:

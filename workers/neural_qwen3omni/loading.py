@@ -69,8 +69,10 @@ def load_published(folder: Path, device: str) -> Loaded:
     import torch
     from transformers import AutoFeatureExtractor, Qwen3OmniMoeForConditionalGeneration
 
+    # With accelerate each part goes to the device as it is read, instead of all of it lying in the host's memory first.
+    straight = {"device_map": {"": device}} if importlib.util.find_spec("accelerate") else {}
     model = Qwen3OmniMoeForConditionalGeneration.from_pretrained(
-        folder, dtype=torch.bfloat16, attn_implementation="sdpa"
+        folder, dtype=torch.bfloat16, attn_implementation="sdpa", **straight
     )
     return Loaded(model.eval().to(device), AutoFeatureExtractor.from_pretrained(folder), PublishedVocabulary(folder))
 

@@ -76,7 +76,7 @@ def call_of(text: str) -> Call:
     """``{"name": …, "arguments": {…}}`` as a call."""
     try:
         said = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return Call(None, text.strip())
     if not isinstance(said, dict) or not isinstance(said.get("name"), str):
         return Call(None, text.strip())

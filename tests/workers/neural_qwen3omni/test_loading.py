@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.support.tiny_qwen3omni import OPTIONS, Table, question, sound
 from workers.neural_qwen3omni import loading
+from workers.neural_qwen3omni.engine import make
 from workers.neural_qwen3omni.shapes import tiny_config
 
 pytestmark = [pytest.mark.neural, pytest.mark.timeout(300)]
@@ -76,3 +78,40 @@ def test_slots_are_as_many_as_fit() -> None:
     assert loading.fitting(free, config, context=512, frames=40) == 5
     with pytest.raises(loading.Missing, match="make context smaller"):
         loading.fitting(loading.RESERVE_BYTES, config, context=512, frames=40)
+
+
+def saved(folder: Path) -> loading.Loaded:
+    """A tiny model in files of the published names, in several parts, with a tokenizer that has its markers."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    loaded = loading.load_random("cpu", 3)
+    loaded.model.save_pretrained(folder, max_shard_size="1MB")
+    loaded.extractor.save_pretrained(folder)
+    markers = ["<tool_call>", "</tool_call>", "<|im_end|>", "<|endoftext|>"]
+    letters = {chr(32 + place): place for place in range(95)} | {"\n": 95}
+    tokenizer = Tokenizer(models.WordLevel(letters | {"[UNK]": 96}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, additional_special_tokens=markers)
+    fast.save_pretrained(folder)
+    return loaded
+
+
+def test_files_of_the_published_names_are_loaded_whole(tmp_path: Path) -> None:
+    before = saved(tmp_path)
+    assert len(list(tmp_path.glob("model-*-of-*.safetensors"))) > 1
+    after = loading.load_published(tmp_path, "cpu")
+    numbers = dict(after.model.named_parameters())
+    for name, expected in before.model.named_parameters():
+        assert torch.equal(numbers[name], expected.to(torch.bfloat16)), name
+    assert after.extractor.feature_size == 128
+    assert len({after.vocabulary.tool_open, after.vocabulary.tool_close, *after.vocabulary.stops}) == 4
+
+
+def test_an_engine_answers_from_them_in_16_bit_numbers(tmp_path: Path) -> None:
+    saved(tmp_path)
+    engine = make({**OPTIONS, "weights": str(tmp_path)})
+    engine.load()
+    assert engine._thinker.rows._keys[0].dtype == torch.bfloat16
+    answer = Table(engine).whole(question("hello", heard=0), [sound()])
+    assert answer.is_over and answer.text and len(answer.pcm) > 1920
