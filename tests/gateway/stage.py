@@ -15,6 +15,7 @@ from websockets.exceptions import ConnectionClosed
 
 from duplex_es.log.api import START, Claim, Entry, Record, SessionLog, WorkerCard
 from duplex_es.log.errors import LogError
+from duplex_es.log.lanes import stop
 from duplex_es.protocol import (
     AcknowledgeEvents,
     AppendAudio,
@@ -73,9 +74,8 @@ class FakeWorker:
         try:
             yield self
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            # Not cancelled once: up to Python 3.11, asyncio.wait_for loses a cancellation that meets a result.
+            await asyncio.gather(*(stop(task) for task in tasks))
 
     async def register(self) -> None:
         """Tell the fleet what there is."""

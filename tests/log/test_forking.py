@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -22,8 +23,10 @@ TAKEOVER = Path(__file__).resolve().parents[1] / "corpus" / "takeover.dxlog"
 
 
 async def forked(session_id: str, seq: int = 90) -> Copy:
+    """A copy for a model of its own: other tests' sessions wait in the same store."""
     with FileSource(TAKEOVER) as source:
-        return await copy_at(source, source.head, seq, session_id)
+        copy = await copy_at(source, source.head, seq, session_id)
+    return dataclasses.replace(copy, head=dataclasses.replace(copy.head, model=f"model of {session_id}"))
 
 
 async def check_goes_on(log: SessionLog, copy: Copy, session_id: str) -> None:

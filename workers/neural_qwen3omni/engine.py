@@ -185,23 +185,18 @@ class Qwen3OmniEngine:
             yield
 
     def _respoken(self, slot: int, turn: Turn, codes: Sequence[tuple[int, ...]]) -> Turn:
-        """``turn`` behind the frames it had already spoken; all of their sound is owed."""
+        """``turn`` behind the frames it had already spoken; the sound of all but the newest is owed."""
         if not codes:
             return turn
         frames = self._talker.frame(torch.tensor(codes, device=self._thinker.device))
         texts = [self._said_with(turn, place) for place in range(len(codes))]
         words = self._talker.projected(self._thinker.embedded([text or 0 for text in texts]))
         self._talker.read(slot, torch.cat((self._talker.first[None], frames[:-1])) + words)
-        sound, heard = self._sounder.heard(Heard(), _columns(codes, self._thinker.device))
-        return replace(
-            turn,
-            codes=tuple(codes),
-            frame=frames[-1],
-            heard=heard,
-            sounded=len(codes),
-            owed=_int16(sound),
-            is_speaking=len(codes) < self._most_frames,
-        )
+        turn = replace(turn, codes=tuple(codes), frame=frames[-1], is_speaking=len(codes) < self._most_frames)
+        if len(codes) == 1:
+            return turn
+        sound, heard = self._sounder.heard(Heard(), _columns(codes[:-1], self._thinker.device))
+        return replace(turn, heard=heard, sounded=len(codes) - 1, owed=_int16(sound))
 
     # -- stepping --------------------------------------------------------------------------------------------------
 
@@ -331,12 +326,17 @@ class Qwen3OmniEngine:
         return turn, piece
 
     def _sounded(self, turn: Turn) -> tuple[Turn, bytes]:
-        """The sound of the frames that wait, if they are enough for a stretch or the last."""
+        """The sound of the frames that wait, if they are enough for a stretch or the last.
+
+        Until then the newest one waits on: the end, when it comes, has a sound for the words that are left.
+        """
         waiting = turn.codes[turn.sounded :]
+        if not turn.is_over:
+            waiting = waiting[:-1] if len(waiting) > (NEXT_FRAMES if turn.sounded else FIRST_FRAMES) else ()
         pcm = turn.owed
-        if waiting and (turn.is_over or len(waiting) >= (NEXT_FRAMES if turn.sounded else FIRST_FRAMES)):
+        if waiting:
             sound, heard = self._sounder.heard(turn.heard, _columns(waiting, self._thinker.device))
-            turn = replace(turn, heard=heard, sounded=len(turn.codes))
+            turn = replace(turn, heard=heard, sounded=turn.sounded + len(waiting))
             pcm += _int16(sound)
         return replace(turn, owed=b""), pcm
 

@@ -95,9 +95,20 @@ def test_sound_begins_long_before_the_answer_ends(table: Table) -> None:
     answer = table.ask(0, question("hello"))
     while not answer.pcm:
         table.step()
-    assert len(answer.pieces) <= FIRST_FRAMES + 3
+    assert len(answer.pieces) <= FIRST_FRAMES + 4
     assert not answer.is_over
     table.finish()
+
+
+@pytest.mark.parametrize("frames", range(1, 15))
+def test_the_last_words_come_with_a_sound_however_many_frames_there_are(engine: Qwen3OmniEngine, frames: int) -> None:
+    engine._most_frames, before = frames, engine._most_frames
+    try:
+        answer = Table(engine).whole(question("hello", settings={"max_tokens": 6}))
+    finally:
+        engine._most_frames = before
+    assert answer.text
+    assert all(piece.pcm for piece in answer.pieces if piece.text)
 
 
 def test_a_written_answer_has_the_same_words_and_no_sound(table: Table) -> None:
