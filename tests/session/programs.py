@@ -30,6 +30,7 @@ from duplex_es.model import (
     Recipe,
 )
 from duplex_es.protocol import (
+    ForkSession,
     OpenSession,
     ProtocolError,
     RefuseCommand,
@@ -396,6 +397,7 @@ MOVES: dict[str, Callable[[Session, int, int], Input]] = {
     "took over": lambda session, a, b: WorkerTookOver(fence=a, can_rebuild=b % 4 > 0, sounding=_sounding(session, a)),
     "diverged": _diverged,
     "socket": _socket,
+    "forked": lambda session, a, b: ForkSession(session_id="s0", incarnation=a % 3, seq=b),
     "expiry": lambda session, a, b: TimerFired("session_expiry_warning"),
     "quiet": lambda session, a, b: TimerFired("caller_silence"),
     "timer": lambda session, a, b: TimerFired(("idle", "disconnect_grace", "?")[a % 3 if b % 16 == 0 else 2]),

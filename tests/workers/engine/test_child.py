@@ -100,7 +100,8 @@ def test_one_slow_opening_does_not_keep_the_others_waiting_for_good(owner: Owner
 def test_sessions_that_are_rebuilt_together_begin_together(owner: Owner) -> None:
     """The first would have its beat long before the second is ready, and slow it down."""
     memory = frame(0)[:80]
-    owner.do("open", memory, session="a", opening={})
+    # The second one is there before the first is done.
+    owner.do("open", memory, session="a", opening={"slow_s": 0.3})
     owner.do("open", memory, session="b", opening={"slow_s": 0.3})
     owner.do("feed", frame(1), session="a")
     owner.do("feed", frame(2), session="b")
@@ -110,7 +111,7 @@ def test_sessions_that_are_rebuilt_together_begin_together(owner: Owner) -> None
 
 def test_nobody_waits_for_a_rebuild_that_was_given_up(owner: Owner) -> None:
     memory = frame(0)[:80]
-    owner.do("open", memory, session="a", opening={})
+    owner.do("open", memory, session="a", opening={"slow_s": 0.3})
     owner.do("open", memory * 100, session="b", opening={"slow_s": 0.1})
     owner.do("close", session="b")
     assert owner.told("ready")[0]["session"] == "a"
