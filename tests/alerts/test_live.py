@@ -20,19 +20,12 @@ import pytest
 import redis
 
 from duplex_es.observability.catalogue import FAMILIES, Gauge
+from tests.alerts import causes
 from tests.alerts.rules import FILES, ROOT, alerts, hurried
 from tests.support import incidents
 from tests.support.watched import SCRAPE_S, Prometheus, WatchedStack
 
 pytestmark = [pytest.mark.alerts, pytest.mark.timeout(120)]
-
-NOT_CAUSED = {
-    "DuplexVersionsMixed": "needs two builds; tests/alerts/cases.py",
-    "DuplexTakeoverSlow": "needs a model that takes seconds to rebuild; tests/alerts/cases.py",
-    "DuplexPersistSlow": "needs a slow disk; tests/alerts/cases.py",
-    "DuplexBargeInSlow": "needs a policy that waits that long; tests/alerts/cases.py",
-}
-"""Alerts that are fired by series only, and why."""
 
 
 class Live:
@@ -67,12 +60,12 @@ class Live:
 
 @pytest.fixture(scope="module")
 def live() -> Iterator[Live]:
-    """Two gateways, a scripted worker, and one whose engine is twice too slow."""
+    """Two gateways, of which one asks for a replica, a scripted worker, and one whose engine is twice too slow."""
     rules = [hurried(path.read_text()) for path in FILES]
     options = ("--admit-at-once", "2", "--log-patience-s", "3")
     with WatchedStack("--appendonly", "yes", "--appendfsync", "always", gateway_options=options) as stack:
         stack.add_gateway()
-        stack.add_gateway()
+        stack.add_gateway("--replicas", "1")
         stack.add_worker("scripted")
         stack.add_slow_worker(40)
         with Prometheus(rules) as prometheus:
@@ -119,7 +112,10 @@ async def test_a_model_that_is_too_slow(live: Live) -> None:
     await live.again_and_again(
         lambda: incidents.speak_to_toy(live.first, 1.5), "DuplexLateTicks", "DuplexDroppedAudio", "DuplexUnderruns"
     )
-    await live.again_and_again(lambda: incidents.answer_late(live.first), "DuplexFirstAudioSlow")
+    await asyncio.gather(
+        live.again_and_again(lambda: incidents.answer_late(live.first), "DuplexFirstAudioSlow"),
+        live.again_and_again(lambda: causes.be_cut_late(live.second, 2.5), "DuplexBargeInSlow"),
+    )
     await live.again_and_again(lambda: incidents.fail_answers(live.first, 3), "DuplexAnswersFail")
 
 
@@ -143,6 +139,11 @@ async def test_a_process_that_is_too_busy(live: Live) -> None:
         await asyncio.sleep(0.3)
 
     await live.again_and_again(stall, "DuplexLoopLag")
+
+
+async def test_a_replica_that_lags(live: Live) -> None:
+    async with causes.replica_of(live.stack.store) as replica, causes.told_what_survives(live.second) as call:
+        await live.again_and_again(lambda: causes.stop_for_a_moment(replica, call, 1.5), "DuplexPersistSlow")
 
 
 async def test_a_store_that_does_not_answer(live: Live) -> None:
@@ -187,7 +188,8 @@ async def test_connections_that_break(live: Live) -> None:
 
 async def test_a_store_that_comes_back_without_its_last_moments(live: Live) -> None:
     async with incidents.endless(live.first, 2) as calls:
-        await calls[0].hear_until("response.output_audio.delta")
+        for _ in range(20):  # Past the burst it begins with: of what is lost now, only the last was not acknowledged.
+            await calls[0].hear_until("response.output_audio.delta")
         live.stack.store.kill()
         forget_the_end(live.stack.store.directory)
         live.stack.store.start()
@@ -195,7 +197,7 @@ async def test_a_store_that_comes_back_without_its_last_moments(live: Live) -> N
     await wait_ready(live)
 
 
-def forget_the_end(directory: Path, size: int = 3_000) -> None:
+def forget_the_end(directory: Path, size: int = 20_000) -> None:
     """Cut the append-only file, as a disk that had not been asked to keep it would."""
     (file,) = directory.glob("appendonlydir/*.incr.aof")
     os.truncate(file, file.stat().st_size - size)
@@ -206,10 +208,10 @@ async def test_workers_that_are_lost(live: Live) -> None:
     async with incidents.endless(live.first, 2) as calls:
         stack.workers[0].process.kill()
         await live.during("DuplexNoWorker", "DuplexSessionsWait")
-        stack.add_worker("scripted")
+        causes.add_other_build(stack, rebuild_s=3)
         live.rescan()
         await calls[0].hear_until("response.output_audio.delta")
-        await live.during("DuplexSessionsTakenOver")
+        await live.during("DuplexSessionsTakenOver", "DuplexTakeoverSlow", "DuplexVersionsMixed")
 
 
 async def test_a_log_that_does_not_hold_together(live: Live) -> None:
@@ -289,7 +291,7 @@ def test_every_query_of_a_dashboard_is_answered(live: Live, path: Path) -> None:
 
 
 def test_every_alert_was_fired_by_its_cause(live: Live) -> None:
-    assert set(alerts()) - live.fired - {"DuplexNoGateway"} == set(NOT_CAUSED)
+    assert set(alerts()) - live.fired == {"DuplexNoGateway"}, "the last test fires that one"
 
 
 async def test_no_gateway_is_left(live: Live) -> None:

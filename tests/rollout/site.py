@@ -80,9 +80,9 @@ class Member:
         return took_s
 
     def stop(self) -> None:
-        """End the process. Idempotent."""
+        """End the process, and what it has started: nginx's workers live on without it. Idempotent."""
         if self._process is not None and self._process.poll() is None:
-            self._process.send_signal(signal.SIGKILL)
+            os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
 
 

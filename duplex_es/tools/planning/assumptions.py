@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 MEASURED = "measured: docs/measurements/capacity.json"
 PERSONAPLEX = "measured: docs/models/personaplex.md"
+CASCADE = f"{MEASURED}, cascade: 0.05 cores and 30 MB a session, 420 MB for all; one core, for it comes in bursts"
 SETTING = "default of the service"
 GUESS = "assumed: say your own"
 
@@ -44,8 +45,8 @@ def _costs(kind: str, *values: float) -> tuple[Assumption, ...]:
 
 
 COSTS: Mapping[str, tuple[Assumption, ...]] = {
-    "turns": _costs("turns", 4.7, 4.4, 1.5, 200, 190, 46, 51, 97, 48, 31, 21),
-    "stream": _costs("stream", 8.4, 11.1, 2.8, 290, 450, 112, 118, 233, 116, 63, 71),
+    "turns": _costs("turns", 3.4, 3.5, 1.1, 190, 176, 47, 53, 99, 49, 31, 22),
+    "stream": _costs("stream", 6.3, 8.5, 2.1, 280, 420, 112, 119, 233, 116, 63, 71),
 }
 """``turns``: a question, its answer, a pause. ``stream``: both sides sound all the time."""
 
@@ -54,8 +55,8 @@ EVERY = (
     Assumption("mean_session_s", 300, "s", "how long a call lasts", GUESS),
     Assumption("spare_gateways", 1, "", "gateways that may be lost without the others being too full", GUESS),
     Assumption("spare_workers", 0.05, "share", "workers beyond what the sessions need, one at least", GUESS),
-    Assumption("gateway_base_mb", 49, "MB", "memory of a gateway without sessions", MEASURED),
-    Assumption("worker_base_mb", 60, "MB", "memory of a worker without sessions and without its model", MEASURED),
+    Assumption("gateway_base_mb", 50, "MB", "memory of a gateway without sessions", MEASURED),
+    Assumption("worker_base_mb", 63, "MB", "memory of a worker without sessions and without its model", MEASURED),
     Assumption("kept_sound_mb", 8.4, "MB", "sound kept of a session (--audio-retention-bytes)", SETTING),
     Assumption("kept_history_mb", 8.4, "MB", "records kept of a session (--history-retention-bytes)", SETTING),
     Assumption("history_share", 0.2, "share", "how much of what a session adds to the store is not sound", MEASURED),
@@ -70,12 +71,14 @@ EVERY = (
 )
 
 
-def _model(per_worker: float, gpus: float, cores: float, memory_gb: float, source: str) -> tuple[Assumption, ...]:
+def _model(
+    per_worker: float, gpus: float, cores: float, memory_gb: float, source: str, *, needs: str = GUESS
+) -> tuple[Assumption, ...]:
     return (
         Assumption("sessions_per_worker", per_worker, "", "how many sessions one worker takes", source),
         Assumption("gpus_per_worker", gpus, "", "GPUs of one worker", source),
-        Assumption("model_cores", cores, "cores", "what the model of one worker computes with, beside its GPU", GUESS),
-        Assumption("model_memory_gb", memory_gb, "GB", "memory of one worker's model, not the GPU's", GUESS),
+        Assumption("model_cores", cores, "cores", "what the model of one worker computes with, beside its GPU", needs),
+        Assumption("model_memory_gb", memory_gb, "GB", "memory of one worker's model, not the GPU's", needs),
     )
 
 
@@ -93,7 +96,7 @@ MODELS: Mapping[str, ModelShape] = {
     for shape in (
         ModelShape("echo", "turns", _model(64, 0, 0, 0, "deploy/models/echo.toml")),
         ModelShape("scripted", "turns", _model(64, 0, 0, 0, GUESS)),
-        ModelShape("cascade", "turns", _model(8, 0, 2, 1.5, "deploy/models/cascade.toml")),
+        ModelShape("cascade", "turns", _model(8, 0, 1, 0.7, "deploy/models/cascade.toml", needs=CASCADE)),
         ModelShape("chat", "turns", _model(64, 0, 0, 0, f"{GUESS}; the model runs elsewhere")),
         ModelShape("vllm-omni", "turns", _model(64, 0, 0, 0, f"{GUESS}; the model runs elsewhere")),
         ModelShape(
@@ -102,6 +105,11 @@ MODELS: Mapping[str, ModelShape] = {
         ModelShape(
             "openbmb/MiniCPM-o-4_5", "turns", _model(4, 1, 2, 16, "its authors' 28 GiB a session, of 141 GB of an H200")
         ),
+        ModelShape(
+            "Qwen/Qwen3-Omni-30B-A3B-Instruct",
+            "turns",
+            _model(32, 1, 2, 16, "deploy/models/qwen3-omni.toml, not measured"),
+        ),
         ModelShape("nvidia/nemotron-voicechat", "stream", _model(1, 1, 2, 16, "its makers' figure, one session a GPU")),
     )
 }
@@ -109,6 +117,7 @@ ALIASES: Mapping[str, str] = {
     "personaplex": "nvidia/personaplex-7b-v1",
     "minicpmo": "openbmb/MiniCPM-o-4_5",
     "nemotron": "nvidia/nemotron-voicechat",
+    "qwen3-omni": "Qwen/Qwen3-Omni-30B-A3B-Instruct",
 }
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from duplex_es.client import DuplexClient
 from duplex_es.tools import cli
-from tests.support.processes import StoreProcess
+from tests.support.processes import start_store
 from tests.support.services import Deployment
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
@@ -22,11 +22,12 @@ CORPUS = Path(__file__).resolve().parents[2] / "corpus"
 
 
 @pytest.fixture(scope="module")
-def service(valkey: StoreProcess) -> Iterator[Deployment]:
-    """Two gateways, and a worker for each of the models that need no weights."""
+def service() -> Iterator[Deployment]:
+    """Two gateways, and a worker for each of the models that need no weights; in their store is no other."""
     with contextlib.ExitStack() as stack:
-        main = stack.enter_context(Deployment(valkey.url, gateways=2, model="scripted", options=("--slots", "16")))
-        stack.enter_context(Deployment(valkey.url, gateways=0, model="echo", options=("--slots", "16")))
+        store = stack.enter_context(start_store("valkey"))
+        main = stack.enter_context(Deployment(store.url, gateways=2, model="scripted", options=("--slots", "16")))
+        stack.enter_context(Deployment(store.url, gateways=0, model="echo", options=("--slots", "16")))
         yield main
 
 
