@@ -25,7 +25,8 @@ CORPUS = Path(__file__).resolve().parents[2] / "corpus"
 def service() -> Iterator[Deployment]:
     """Two gateways, and a worker for each of the models that need no weights; in their store is no other."""
     with contextlib.ExitStack() as stack:
-        store = stack.enter_context(start_store("valkey"))
+        store = start_store("valkey")
+        stack.callback(store.stop)
         main = stack.enter_context(Deployment(store.url, gateways=2, model="scripted", options=("--slots", "16")))
         stack.enter_context(Deployment(store.url, gateways=0, model="echo", options=("--slots", "16")))
         yield main
