@@ -21,7 +21,9 @@ from tests.support.recorded_call import RecordedCall, record_call
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
 
-READY = "() => window.duplexTimeline && [...duplexTimeline.peaks.tiles.values()].every((tile) => tile.bins)"
+READY = """
+() => window.duplexTimeline?.width > 0 && [...duplexTimeline.peaks.tiles.values()].every((tile) => tile.bins)
+"""
 AT = "() => duplexTimeline.cursor"
 NOTHING = "\N{EN DASH}"
 SPAN = "() => duplexTimeline.view[1] - duplexTimeline.view[0]"
