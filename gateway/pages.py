@@ -65,7 +65,7 @@ class Pages:
         """The talk page at ``/`` and what every page loads, under ``/web``."""
         return [
             Route("/", self.document("talk/index.html")),
-            Route("/favicon.ico", self.document("shared/icon.svg")),
+            Route("/favicon.ico", self.document("shell/icon.svg")),
             Route("/web/config.json", self.config),
             Route("/web/{path:path}", self.asset),
         ]

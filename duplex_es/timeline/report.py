@@ -26,7 +26,7 @@ from .sound import LANES, Window, lane_of, sounds
 
 CHUNK_MS = 10_000
 ENTRY = "timeline/report.js"
-STYLES = ("shared/style.css", "timeline/timeline.css")
+STYLES = ("shell/style.css", "timeline/timeline.css")
 IMPORT = re.compile(r'^(import|export) ?\{([^}]*)\} ?from ?"([^"]+)";', re.MULTILINE)
 DEFAULT = re.compile(r'^import (\w+) from "([^"]+)";$', re.MULTILINE)
 DECLARED = re.compile(r"^export ((?:async )?(?:function\*?|class|const|let) (\w+))", re.MULTILINE)

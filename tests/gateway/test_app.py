@@ -68,7 +68,7 @@ async def test_a_stopping_gateway_turns_newcomers_away_before_the_upgrade(gatewa
 @pytest.mark.parametrize(("pages", "status"), [("off", 404), ("on", 200)])
 async def test_the_pages_are_there_only_where_the_operator_wants_them(log: MemoryLog, pages: str, status: int) -> None:
     async with running(log, pages=pages) as gateway:
-        statuses = [await get_status(gateway.port, path) for path in ("/", "/web/config.json", "/web/shared/style.css")]
+        statuses = [await get_status(gateway.port, path) for path in ("/", "/web/config.json", "/web/shell/style.css")]
     assert statuses == [status] * 3
 
 

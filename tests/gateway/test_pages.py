@@ -17,7 +17,7 @@ from gateway.pages import WEB, Pages, listed, page_headers
 pytestmark = pytest.mark.unit
 
 ROOT = Path(__file__).resolve().parents[2]
-VENDOR = WEB / "shared/vendor"
+VENDOR = WEB / "shell/vendor"
 MODULES = sorted(path for path in WEB.rglob("*.js"))
 
 
@@ -76,17 +76,17 @@ def test_no_page_names_another_host() -> None:
 
 
 def test_a_browser_asks_again_and_is_told_that_nothing_changed(client: TestClient) -> None:
-    first = client.get("/web/shared/style.css")
+    first = client.get("/web/shell/style.css")
     assert first.headers["cache-control"] == "no-cache"
-    again = client.get("/web/shared/style.css", headers={"If-None-Match": f'W/{first.headers["etag"]}, "other"'})
+    again = client.get("/web/shell/style.css", headers={"If-None-Match": f'W/{first.headers["etag"]}, "other"'})
     assert (again.status_code, again.content) == (304, b"")
-    assert client.get("/web/shared/style.css", headers={"If-None-Match": '"other"'}).status_code == 200
+    assert client.get("/web/shell/style.css", headers={"If-None-Match": '"other"'}).status_code == 200
 
 
 def test_a_file_is_sent_in_gzip_to_those_who_take_it(client: TestClient) -> None:
-    plain = client.get("/web/shared/style.css", headers={"Accept-Encoding": "identity"})
+    plain = client.get("/web/shell/style.css", headers={"Accept-Encoding": "identity"})
     assert "content-encoding" not in plain.headers
-    with client.stream("GET", "/web/shared/style.css", headers={"Accept-Encoding": "gzip"}) as answer:
+    with client.stream("GET", "/web/shell/style.css", headers={"Accept-Encoding": "gzip"}) as answer:
         raw = b"".join(answer.iter_raw())
     assert answer.headers["content-encoding"] == "gzip"
     assert gzip.decompress(raw) == plain.content
@@ -100,7 +100,7 @@ def test_the_page_is_told_the_other_gateways_and_the_default_model(client: TestC
 
 
 def test_only_files_that_browsers_need_are_served(tmp_path: Path) -> None:
-    for name in ("talk/index.html", "shared/icon.svg", "notes.md", "secret.py"):
+    for name in ("talk/index.html", "shell/icon.svg", "notes.md", "secret.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("text")
     client = TestClient(Starlette(routes=Pages(tmp_path).routes))

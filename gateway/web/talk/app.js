@@ -1,7 +1,7 @@
 // The page: the stage at the left, what belongs to it at the right.
 
-import { Masthead } from "../shared/shell.js";
-import { html, useCallback, useEffect, useRef, useState } from "../shared/view.js";
+import { Masthead } from "../shell/shell.js";
+import { html, useCallback, useEffect, useRef, useState } from "../shell/view.js";
 import { Call } from "./call.js";
 import { askDeployment, firstModel, gatewayUrls } from "./deployment.js";
 import { EventsPanel } from "./view/events-panel.js";

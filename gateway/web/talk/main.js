@@ -1,6 +1,6 @@
 // Starts the page.
 
-import { html, render } from "../shared/view.js";
+import { html, render } from "../shell/view.js";
 import { App } from "./app.js";
 
 render(html`<${App} />`, document.body);

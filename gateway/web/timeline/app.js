@@ -1,7 +1,7 @@
 // The timeline of one call: stage, transport, words, record, marks. The same in a gateway's page and in a report.
 
-import { html, useEffect, useMemo, useRef, useState } from "../shared/view.js";
-import { Icon } from "../shared/shell.js";
+import { html, useEffect, useMemo, useRef, useState } from "../shell/view.js";
+import { Icon } from "../shell/shell.js";
 import { allMarks, clock, kept, lengthOf, place, saidAt, timeOfSeq, writeLink } from "./model.js";
 import { Player } from "./player.js";
 import { Compared, LaneNames } from "./compared.js";

@@ -1,6 +1,6 @@
 // A second call beneath the first, on the same scale, and where the two part.
 
-import { html, useEffect, useRef } from "../shared/view.js";
+import { html, useEffect, useRef } from "../shell/view.js";
 import { layout } from "./lanes.js";
 import { Stage } from "./stage.js";
 

@@ -1,7 +1,7 @@
 // The page of all calls: `/sessions`.
 
-import { html, render, useEffect, useState } from "../shared/view.js";
-import { Masthead } from "../shared/shell.js";
+import { html, render, useEffect, useState } from "../shell/view.js";
+import { Masthead } from "../shell/shell.js";
 import { length } from "./model.js";
 import { sessions } from "./source.js";
 import { Guarded, SignOut } from "./sign-in.js";

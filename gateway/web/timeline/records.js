@@ -1,7 +1,7 @@
 // The log behind the picture: the raw record, all marks as a list, and what lies under the pointer.
 
-import { html, useState } from "../shared/view.js";
-import { Icon } from "../shared/shell.js";
+import { html, useState } from "../shell/view.js";
+import { Icon } from "../shell/shell.js";
 import { clock, kindName, LANES, length, place } from "./model.js";
 
 const SHOWN_MARKS = 400;

@@ -1,6 +1,6 @@
 // The page that `duplex-es log report` writes: the same timeline, from what is in the page itself.
 
-import { html, render } from "../shared/view.js";
+import { html, render } from "../shell/view.js";
 import { Timeline } from "./app.js";
 import { Numbers } from "./words.js";
 import { readLink } from "./model.js";

@@ -1,7 +1,7 @@
 // The page of one call: `/sessions/ID`.
 
-import { html, render, useEffect, useState } from "../shared/view.js";
-import { Masthead } from "../shared/shell.js";
+import { html, render, useEffect, useState } from "../shell/view.js";
+import { Masthead } from "../shell/shell.js";
 import { Timeline } from "./app.js";
 import { Numbers } from "./words.js";
 import { clock, readLink } from "./model.js";

@@ -1,6 +1,6 @@
 // Nothing of a recorded call is shown to whoever does not know the operator token.
 
-import { html, useEffect, useState } from "../shared/view.js";
+import { html, useEffect, useState } from "../shell/view.js";
 import { operator } from "./source.js";
 
 // Its children once the person is signed in; before that, the way to it.

@@ -1,6 +1,6 @@
 // One call on a canvas, for a person to move over. It keeps no state that a page needs: it tells, by `events`.
 
-import { colors, onColorsChanged } from "../shared/colors.js";
+import { colors, onColorsChanged } from "../shell/colors.js";
 import { Drawing, layout, RULER, TOKENS } from "./lanes.js";
 import { kept, lengthOf, spanOf, wordsOf, zoomed } from "./model.js";
 import { Peaks } from "./peaks.js";

@@ -1,6 +1,6 @@
 // What was said in a call, and its numbers.
 
-import { Fragment, html, useEffect, useMemo, useRef } from "../shared/view.js";
+import { Fragment, html, useEffect, useMemo, useRef } from "../shell/view.js";
 import { clock, length, spanOf } from "./model.js";
 
 // The call as a conversation.

@@ -1,6 +1,6 @@
 // Everything that goes over the wire, newest last, with a filter and the whole event behind every row.
 
-import { html, useMemo, useState } from "../../shared/view.js";
+import { html, useMemo, useState } from "../../shell/view.js";
 import { filtered, gist } from "../event-list.js";
 
 const SHOWN = 200;

@@ -1,7 +1,7 @@
 // The icons of the talk page.
 
-import { Icon } from "../../shared/shell.js";
-import { html } from "../../shared/view.js";
+import { Icon } from "../../shell/shell.js";
+import { html } from "../../shell/view.js";
 
 const microphone = html`<rect x="9" y="3" width="6" height="11" rx="3" /><path d="M5 11a7 7 0 0 0 14 0M12 18v3" />`;
 

@@ -1,6 +1,6 @@
 // How long the caller waited for the first sound of each answer.
 
-import { html } from "../../shared/view.js";
+import { html } from "../../shell/view.js";
 
 const SHOWN = 24;
 const FULL_MS = 2000;

@@ -1,7 +1,7 @@
 // The sound of the last seconds: the caller above the line, the assistant below it, now at the right.
 
-import { colors, onColorsChanged } from "../../shared/colors.js";
-import { html, useEffect, useRef } from "../../shared/view.js";
+import { colors, onColorsChanged } from "../../shell/colors.js";
+import { html, useEffect, useRef } from "../../shell/view.js";
 
 const SPAN_MS = 12_000;
 const BAR = 3;

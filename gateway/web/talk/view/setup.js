@@ -1,6 +1,6 @@
 // What to talk to, and how it should be.
 
-import { html, useEffect, useState } from "../../shared/view.js";
+import { html, useEffect, useState } from "../../shell/view.js";
 import { presetOf } from "../presets.js";
 
 function readAsDataUrl(file) {

@@ -1,6 +1,6 @@
 // Where the call happens: the way in, then sound, words and the buttons that matter.
 
-import { html, useRef, useState } from "../../shared/view.js";
+import { html, useRef, useState } from "../../shell/view.js";
 import { CloseIcon, InterruptIcon, KeyboardIcon, MicrophoneIcon, MutedIcon, SendIcon } from "./icons.js";
 import { Scope } from "./scope.js";
 import { Transcript } from "./transcript.js";

@@ -1,6 +1,6 @@
 // What was said by whom: text follows the sound, and what nobody heard is marked as such.
 
-import { html } from "../../shared/view.js";
+import { html } from "../../shell/view.js";
 import { heardCharacters } from "../conversation.js";
 import { durationOf } from "./words.js";
 
