@@ -6,7 +6,7 @@ is written unless the store knows no session of this id.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 
 from .api import Entry, Head, SessionLog
 from .errors import LogError, SessionExists
@@ -16,7 +16,7 @@ from .memory_session import MemorySession
 from .nodes import ask
 from .ready import announcement
 from .redis import RedisLog
-from .restoring import AT_ONCE, first_seqs
+from .restoring import first_seqs, write_entries
 
 ABANDONED_AFTER_MS = 60_000
 """What was written aside by a process that died since is gone by then."""
@@ -117,15 +117,12 @@ async def _in_store(
 
 async def _fill(log: RedisLog, records: str, audio: str, entries: Sequence[Entry]) -> None:
     """Write both twins of a stream, which end at the same id: an older one can never be written any more."""
-    commands: list[tuple[bytes | str | int, ...]] = []
-    for entry in entries:
-        if entry.audio is not None:
-            commands.append(("XADD", audio, str(entry.id), "b", entry.audio))
-        commands.append(("XADD", records, str(entry.id), "m", entry.body))
-        if len(commands) >= AT_ONCE:
-            await ask(log.nodes, *commands)
-            commands = []
+    await write_entries(log, records, audio, _each(entries))
     last = entries[-1]
     if last.audio is None:
-        commands += [("XADD", audio, str(last.id), "m", ""), ("XDEL", audio, str(last.id))]
-    await ask(log.nodes, *commands)
+        await ask(log.nodes, ("XADD", audio, str(last.id), "m", ""), ("XDEL", audio, str(last.id)))
+
+
+async def _each(entries: Sequence[Entry]) -> AsyncIterator[Entry]:
+    for entry in entries:
+        yield entry

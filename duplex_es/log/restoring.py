@@ -121,6 +121,16 @@ async def fill(
     log: RedisLog, records: str, audio: str, entries: AsyncIterator[Entry], over: EntryId, retention_ms: int
 ) -> list[EntryId]:
     """Write both twins of a stream, closed for good by an id ``over`` all writers'; the ids of the entries."""
+    ids = await write_entries(log, records, audio, entries)
+    commands: list[tuple[bytes | str | int, ...]] = []
+    for key in (records, audio):
+        commands += [("XADD", key, str(over), "m", ""), ("XDEL", key, str(over)), ("PEXPIRE", key, retention_ms)]
+    await ask(log.nodes, *commands)
+    return ids
+
+
+async def write_entries(log: RedisLog, records: str, audio: str, entries: AsyncIterator[Entry]) -> list[EntryId]:
+    """Write ``entries`` to both twins of a stream, many at once, under the ids they have; those ids."""
     ids: list[EntryId] = []
     commands: list[tuple[bytes | str | int, ...]] = []
     async for entry in entries:
@@ -131,7 +141,6 @@ async def fill(
         if len(commands) >= AT_ONCE:
             await ask(log.nodes, *commands)
             commands = []
-    for key in (records, audio):
-        commands += [("XADD", key, str(over), "m", ""), ("XDEL", key, str(over)), ("PEXPIRE", key, retention_ms)]
-    await ask(log.nodes, *commands)
+    if commands:
+        await ask(log.nodes, *commands)
     return ids
