@@ -2,51 +2,21 @@
 
 from __future__ import annotations
 
-import socket
-import threading
 from collections.abc import Iterator
 
 import pytest
 
+from tests.support.engine_owner import Owner, owned
 from tests.support.toy_engine import ToyEngine, frame
 from workers.engine.child import EngineLoop, make_engine
-from workers.engine.wire import Message, Unpacker, pack
 
 pytestmark = pytest.mark.unit
 
 
-class Owner:
-    """The other end of an engine's socket."""
-
-    def __init__(self, link: socket.socket) -> None:
-        self._link = link
-        self._unpacker = Unpacker()
-        self._told: list[tuple[Message, bytes]] = []
-
-    def do(self, do: str, blob: bytes = b"", **more: object) -> None:
-        self._link.sendall(pack({"do": do, **more}, blob))
-
-    def told(self, kind: str) -> tuple[Message, bytes]:
-        """The next message of this kind; those before it are left out."""
-        while True:
-            while self._told:
-                message, blob = self._told.pop(0)
-                if message["is"] == kind:
-                    return message, blob
-            self._told += self._unpacker.feed(self._link.recv(65_536))
-
-
 @pytest.fixture
 def owner() -> Iterator[Owner]:
-    ours, theirs = socket.socketpair()
-    ours.settimeout(10)
-    loop = threading.Thread(target=EngineLoop(ToyEngine({"slots": "2"}), theirs).run)
-    loop.start()
-    yield Owner(ours)
-    ours.close()
-    loop.join(10)
-    assert not loop.is_alive(), "a closed link ends the loop"
-    theirs.close()
+    with owned(lambda link: EngineLoop(ToyEngine({"slots": "2"}), link).run, Owner) as owner:
+        yield owner
 
 
 def test_it_says_first_what_it_is(owner: Owner) -> None:

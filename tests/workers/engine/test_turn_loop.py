@@ -8,43 +8,36 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.support import engine_owner
+from tests.support.engine_owner import owned
 from tests.support.toy_turns import ToyTurns
 from workers.engine.child import loop_of
 from workers.engine.contract import EngineDead
 from workers.engine.turn_loop import TurnLoop
 from workers.engine.turn_queue import BACKLOG_PER_SLOT
 from workers.engine.turns import TurnPiece, pack_turn, unpack_pieces
-from workers.engine.wire import Message, Unpacker, pack
+from workers.engine.wire import Message
 
 pytestmark = pytest.mark.unit
 
 
-class Owner:
-    """The other end of an engine's socket."""
+class Owner(engine_owner.Owner):
+    """Asks for turns, and keeps the pieces of each."""
 
     def __init__(self, link: socket.socket) -> None:
-        self._link = link
-        self._unpacker = Unpacker()
-        self._told: list[tuple[Message, bytes]] = []
+        super().__init__(link)
         self.pieces: dict[str, list[TurnPiece]] = {}
 
     def ask(self, turn: str, say: str = "", *sounds: bytes, memory: bytes = b"", **asked: object) -> None:
         opening, blob = pack_turn({"say": say, **asked}, sounds, memory)
-        self._link.sendall(pack({"do": "open", "session": turn, "opening": opening}, blob))
+        self.do("open", blob, session=turn, opening=opening)
 
     def close(self, turn: str) -> None:
-        self._link.sendall(pack({"do": "close", "session": turn}))
+        self.do("close", session=turn)
 
-    def told(self, kind: str) -> Message:
-        """The next message of this kind; the pieces on the way are kept."""
-        while True:
-            while self._told:
-                message, blob = self._told.pop(0)
-                for turn, piece in unpack_pieces(message.get("rows", ()), blob):
-                    self.pieces.setdefault(turn, []).append(piece)
-                if message["is"] == kind:
-                    return message
-            self._told += self._unpacker.feed(self._link.recv(65_536))
+    def passed(self, message: Message, blob: bytes) -> None:
+        for turn, piece in unpack_pieces(message.get("rows", ()), blob):
+            self.pieces.setdefault(turn, []).append(piece)
 
     def said(self, turn: str) -> str:
         return "".join(piece.text for piece in self.pieces.get(turn, ()))
@@ -67,15 +60,8 @@ def engine() -> ToyTurns:
 
 @pytest.fixture
 def owner(engine: ToyTurns) -> Iterator[Owner]:
-    ours, theirs = socket.socketpair()
-    ours.settimeout(10)
-    loop = threading.Thread(target=TurnLoop(engine, theirs).run)
-    loop.start()
-    yield Owner(ours)
-    ours.close()
-    loop.join(10)
-    assert not loop.is_alive(), "a closed link ends the loop"
-    theirs.close()
+    with owned(lambda link: TurnLoop(engine, link).run, Owner) as owner:
+        yield owner
 
 
 def test_the_child_takes_the_loop_for_what_the_factory_made() -> None:
@@ -85,7 +71,7 @@ def test_the_child_takes_the_loop_for_what_the_factory_made() -> None:
 
 
 def test_it_says_first_what_it_is(owner: Owner) -> None:
-    assert owner.told("loaded")["facts"]["name"] == "toy turns"
+    assert owner.told("loaded")[0]["facts"]["name"] == "toy turns"
 
 
 def test_a_turn_is_answered_piece_by_piece_and_its_slot_is_free_again(owner: Owner, engine: ToyTurns) -> None:
@@ -181,7 +167,7 @@ def test_more_turns_than_can_wait_are_refused(owner: Owner) -> None:
         owner.until(turn, 1)
     for number in range(2 * BACKLOG_PER_SLOT + 1):
         owner.ask(f"w{number}", "w")
-    refused = owner.told("refused")
+    refused, _ = owner.told("refused")
     assert (refused["session"], refused["code"]) == (f"w{2 * BACKLOG_PER_SLOT}", "resource_exhausted")
     owner.close("a")
     owner.ended("w0")
@@ -191,9 +177,9 @@ def test_more_turns_than_can_wait_are_refused(owner: Owner) -> None:
 def test_what_cannot_be_served_is_refused_alone(owner: Owner) -> None:
     owner.ask("a", endless=True)
     owner.ask("b", "b", voice="unknown")
-    assert owner.told("refused")["param"] == "session.voice"
+    assert owner.told("refused")[0]["param"] == "session.voice"
     owner.ask("c", "c", huge=True)
-    assert owner.told("refused")["code"] == "resource_exhausted"
+    assert owner.told("refused")[0]["code"] == "resource_exhausted"
     owner.ask("d", "d")
     owner.ended("d")
     owner.close("a")
@@ -202,7 +188,7 @@ def test_what_cannot_be_served_is_refused_alone(owner: Owner) -> None:
 def test_a_sick_turn_ends_alone(owner: Owner) -> None:
     owner.ask("well", "abcdefgh")
     owner.ask("sick", "ab!")
-    assert owner.told("failed")["session"] == "sick"
+    assert owner.told("failed")[0]["session"] == "sick"
     owner.ended("well")
     assert owner.said("well") == "abcdefgh"
     assert owner.said("sick") == "ab"
@@ -211,15 +197,15 @@ def test_a_sick_turn_ends_alone(owner: Owner) -> None:
 def test_a_turn_that_finds_no_memory_on_its_way_ends_alone(owner: Owner) -> None:
     owner.ask("well", "abcdefgh")
     owner.ask("big", "ab#")
-    refused = owner.told("refused")
+    refused, _ = owner.told("refused")
     assert (refused["session"], refused["code"]) == ("big", "resource_exhausted")
     owner.ended("well")
     assert owner.said("well") == "abcdefgh"
 
 
 def test_what_is_no_turn_fails_alone(owner: Owner) -> None:
-    owner._link.sendall(pack({"do": "open", "session": "odd", "opening": {}}))
-    assert owner.told("failed")["session"] == "odd"
+    owner.do("open", session="odd", opening={})
+    assert owner.told("failed")[0]["session"] == "odd"
     owner.ask("a", "a")
     owner.ended("a")
 

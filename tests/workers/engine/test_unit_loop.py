@@ -8,38 +8,23 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.support import engine_owner
+from tests.support.engine_owner import owned
 from tests.support.toy_units import DEADLY, SICK, SLOW, ToyUnits, unit
 from workers.engine.child import loop_of
 from workers.engine.contract import EngineDead
 from workers.engine.unit_loop import UnitLoop
 from workers.engine.units import pack_unit
-from workers.engine.wire import Message, Unpacker, pack
+from workers.engine.wire import Message
 
 pytestmark = pytest.mark.unit
 
 
-class Owner:
-    """The other end of an engine's socket."""
-
-    def __init__(self, link: socket.socket) -> None:
-        self._link = link
-        self._unpacker = Unpacker()
-        self._told: list[tuple[Message, bytes]] = []
-
-    def do(self, do: str, blob: bytes = b"", **more: object) -> None:
-        self._link.sendall(pack({"do": do, **more}, blob))
+class Owner(engine_owner.Owner):
+    """Asks for units."""
 
     def unit(self, session: str, serial: int, value: float, *frames: bytes, forced: bool = False) -> None:
-        self._link.sendall(pack(*pack_unit(session, serial, unit(value), frames, forced)))
-
-    def told(self, kind: str) -> tuple[Message, bytes]:
-        """The next message of this kind; those before it are left out."""
-        while True:
-            while self._told:
-                message, blob = self._told.pop(0)
-                if message["is"] == kind:
-                    return message, blob
-            self._told += self._unpacker.feed(self._link.recv(65_536))
+        self.send(*pack_unit(session, serial, unit(value), frames, forced))
 
     def all(self, kind: str, count: int) -> list[tuple[Message, bytes]]:
         return [self.told(kind) for _ in range(count)]
@@ -56,15 +41,8 @@ def engine() -> ToyUnits:
 
 @pytest.fixture
 def owner(engine: ToyUnits) -> Iterator[Owner]:
-    ours, theirs = socket.socketpair()
-    ours.settimeout(10)
-    loop = threading.Thread(target=UnitLoop(engine, theirs).run)
-    loop.start()
-    yield Owner(ours)
-    ours.close()
-    loop.join(10)
-    assert not loop.is_alive(), "a closed link ends the loop"
-    theirs.close()
+    with owned(lambda link: UnitLoop(engine, link).run, Owner) as owner:
+        yield owner
 
 
 def test_the_child_takes_the_loop_for_what_the_factory_made() -> None:
