@@ -14,24 +14,18 @@ from typing import Any
 import httpx
 
 from duplex_es.model import (
-    CloseModel,
     Emit,
     EndTurn,
-    FeedAudio,
     Generate,
     HistoryItem,
-    Interrupt,
     ModelHeardTurn,
     OpenModel,
     ReconfigureModel,
-    Request,
-    ResetInput,
-    ToolOutput,
 )
 
 from ..agenda import Agenda
+from ..asked import AskedSession
 from ..floor import Floor
-from ..memory import Memory
 from .answering import ChatRefused, parts_of, refusal
 from .asking import Wish, request_body
 from .options import ChatOptions
@@ -47,60 +41,31 @@ AGAIN_STATUS = (429, 502, 503, 504)
 log = logging.getLogger(__name__)
 
 
-class ChatSession:
+class ChatSession(AskedSession[Wish, Telling]):
     """Keeps the caller's turns and asks the server for each answer. An interruption closes the request."""
 
     def __init__(
         self, request: OpenModel, emit: Emit, client: httpx.AsyncClient, options: ChatOptions, senses: Senses
     ) -> None:
+        rate_hz = VOICE_RATE_HZ if senses.speaks else options.output_rate_hz
+        floor = Floor(emit, output_rate_hz=rate_hz, lead_ms=options.lead_ms)
+        super().__init__(request, floor, f"chat {request.session_id}")
         self._client = client
         self._options = options
         self._senses = senses
-        rate_hz = VOICE_RATE_HZ if senses.speaks else options.output_rate_hz
-        self._floor = Floor(emit, output_rate_hz=rate_hz, lead_ms=options.lead_ms)
-        self._floor.adopt(request.epoch)
-        self._answers = Agenda(self._floor, f"chat {request.session_id}")
         self._ears = Agenda(self._floor, f"chat {request.session_id}, hearing")
-        self._memory = Memory(request.history)
         self._extra_body = request.extra_body
         self._wish = self._wished(request)
-        self._telling: Telling | None = None
 
-    async def perform(self, request: Request) -> None:
-        """Carry out one request; never raises for what a caller said."""
-        match request:
-            case FeedAudio():
-                self._floor.adopt(request.epoch)
-                self._memory.hear(request.pcm, request.end_ms)
-            case EndTurn():
-                self._floor.adopt(request.epoch)
-                self._memory.end_turn(request.item_id, request.audio_start_ms)
-                if self._senses.hears:
-                    self._ears.add(0, functools.partial(self._understand, request))
-                elif request.respond:
-                    self._answers.add(request.epoch, functools.partial(self._answer, self._wish))
-            case Generate():
-                self._floor.adopt(request.epoch)
-                wish = self._wished(request)
-                self._answers.add(
-                    request.epoch, functools.partial(self._answer, wish, request.history, request.response_id)
-                )
-            case Interrupt():
-                self._interrupted(request)
-            case ResetInput():
-                self._floor.adopt(request.epoch)
-                self._memory.clear()
-            case ToolOutput():
-                self._floor.adopt(request.epoch)
-                self._memory.add(
-                    HistoryItem(item_id=request.call_id, role="tool", text=request.output, call_id=request.call_id)
-                )
-            case ReconfigureModel():
-                self._wish = self._wished(request)
-            case CloseModel():
-                self._floor.close()
-                await self._ears.close()
-                await self._answers.close()
+    def _turn_ended(self, request: EndTurn) -> None:
+        if self._senses.hears:
+            self._ears.add(0, functools.partial(self._understand, request))
+        else:
+            super()._turn_ended(request)
+
+    async def _close(self) -> None:
+        await self._ears.close()
+        await super()._close()
 
     async def _understand(self, request: EndTurn) -> None:
         """What the caller said, in words; then the answer to it, unless an interruption has overtaken it."""
@@ -203,21 +168,6 @@ class ChatSession:
             async for part in parts_of(response.aiter_lines()):
                 patience.reschedule(None)
                 await telling.tell(part)
-
-    def _interrupted(self, request: Interrupt) -> None:
-        cut = self._floor.stop(request.epoch)
-        if cut is not None:
-            # At once: what comes next may be asked before the cut request has ended.
-            self._remember()
-        self._answers.drop(request.epoch)
-        if request.heard_text is not None:
-            self._memory.heard_only(request.heard_text)
-
-    def _remember(self) -> None:
-        """The answer is over, however it ended."""
-        telling, self._telling = self._telling, None
-        for item in telling.said() if telling is not None else ():
-            self._memory.add(item)
 
 
 class Unwell(Exception):

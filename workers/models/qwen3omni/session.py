@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Sequence
 from contextlib import aclosing
 
-from duplex_es.model import (
-    CloseModel,
-    Emit,
-    EndTurn,
-    FeedAudio,
-    Generate,
-    HistoryItem,
-    Interrupt,
-    OpenModel,
-    ReconfigureModel,
-    Request,
-    ResetInput,
-    ToolOutput,
-)
+from duplex_es.model import Emit, Generate, HistoryItem, OpenModel, ReconfigureModel
 from workers.engine.contract import EngineFacts
 from workers.engine.process import EngineProcess
 
-from ..agenda import Agenda
+from ..asked import AskedSession
 from ..floor import Floor
-from ..memory import Memory
 from ..turn_line import TurnLine, TurnRefused
 from .asking import Wish, rewished, turn_of
 from .options import QwenOptions
@@ -35,7 +20,7 @@ from .telling import SoundUnusable, Telling
 _NUMBERS = itertools.count()
 
 
-class QwenSession:
+class QwenSession(AskedSession[Wish, Telling]):
     """Keeps the caller's turns and asks the engine for each answer, one after another.
 
     An interruption cancels the turn: its slot in the engine is free before the next step. When the engine dies the
@@ -51,16 +36,13 @@ class QwenSession:
         options: QwenOptions,
         wish: Wish,
     ) -> None:
+        floor = Floor(emit, output_rate_hz=facts.output_rate_hz, lead_ms=options.lead_ms)
+        super().__init__(request, floor, f"qwen3omni {request.session_id}")
         self._engine = engine
         self._options = options
         self._wish = wish
         self._name = f"{request.session_id}:{request.incarnation}"
         self._session_id = request.session_id
-        self._floor = Floor(emit, output_rate_hz=facts.output_rate_hz, lead_ms=options.lead_ms)
-        self._floor.adopt(request.epoch)
-        self._answers = Agenda(self._floor, f"qwen3omni {request.session_id}")
-        self._memory = Memory(request.history)
-        self._telling: Telling | None = None
         self._line: TurnLine | None = None
         self.is_open = True
 
@@ -72,39 +54,12 @@ class QwenSession:
         if self._line is not None:
             self._line.begin_again()
 
-    async def perform(self, request: Request) -> None:
-        """Carry out one request; never raises for what a caller said."""
-        match request:
-            case FeedAudio():
-                self._floor.adopt(request.epoch)
-                self._memory.hear(request.pcm, request.end_ms)
-            case EndTurn():
-                self._floor.adopt(request.epoch)
-                self._memory.end_turn(request.item_id, request.audio_start_ms)
-                if request.respond:
-                    self._answers.add(request.epoch, functools.partial(self._answer, self._wish))
-            case Generate():
-                self._floor.adopt(request.epoch)
-                wish = rewished(self._wish, request)
-                self._answers.add(
-                    request.epoch, functools.partial(self._answer, wish, request.history, request.response_id)
-                )
-            case Interrupt():
-                self._interrupted(request)
-            case ResetInput():
-                self._floor.adopt(request.epoch)
-                self._memory.clear()
-            case ToolOutput():
-                self._floor.adopt(request.epoch)
-                self._memory.add(
-                    HistoryItem(item_id=request.call_id, role="tool", text=request.output, call_id=request.call_id)
-                )
-            case ReconfigureModel():
-                self._wish = rewished(self._wish, request)
-            case CloseModel():
-                self.is_open = False
-                self._floor.close()
-                await self._answers.close()
+    def _wished(self, request: ReconfigureModel | Generate) -> Wish:
+        return rewished(self._wish, request)
+
+    async def _close(self) -> None:
+        self.is_open = False
+        await super()._close()
 
     # -- one answer ------------------------------------------------------------------------------------------------
 
@@ -135,18 +90,3 @@ class QwenSession:
                 self._line = None
             if self._telling is telling:
                 self._remember()
-
-    def _interrupted(self, request: Interrupt) -> None:
-        cut = self._floor.stop(request.epoch)
-        if cut is not None:
-            # At once: what comes next may be asked before the cut answer has ended.
-            self._remember()
-        self._answers.drop(request.epoch)
-        if request.heard_text is not None:
-            self._memory.heard_only(request.heard_text)
-
-    def _remember(self) -> None:
-        """The answer is over, however it ended."""
-        telling, self._telling = self._telling, None
-        for item in telling.said() if telling is not None else ():
-            self._memory.add(item)
