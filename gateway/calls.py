@@ -13,14 +13,15 @@ from duplex_es.log.api import START, Entry, EntryId, Head
 from duplex_es.log.errors import LogError, SessionUnknown
 from duplex_es.reading.calls import read_call
 from duplex_es.reading.divergence import first_divergence, turns_of
-from duplex_es.reading.errors import ReadingError
+from duplex_es.reading.errors import ReadingError, SessionMissing
 from duplex_es.reading.notes import Erased
 from duplex_es.reading.records import InputLine, OutputLine, input_line, line_map, output_line
-from duplex_es.reading.source import LiveSource
+from duplex_es.reading.source import LiveSource, Source
 from duplex_es.reading.words import json_text
 from duplex_es.timeline.builder import position_of
 from duplex_es.timeline.peaks import LEVELS
 
+from .archived import WithArchive
 from .catalogue import Catalogue, Wanted
 from .exporting import exported
 from .following import positions
@@ -32,6 +33,8 @@ LONGEST_MS = 60_000
 """The longest window of sound in one answer."""
 MOST_RECORDS = 500
 FOLLOWERS = 64
+ARCHIVED = "X-Duplex-Archived"
+"""Says with the timeline that the store has let go of the call."""
 PAGE, SOUND_PAGE = 500, 32
 """Small pages: taking one in is a step that nothing else can run in."""
 
@@ -52,9 +55,11 @@ class Calls:
     def __init__(self, service: Service, operators: Operators) -> None:
         self._service = service
         self._operators = operators
-        self._source = LiveSource(service.log, "the store", page=PAGE, sound_page=SOUND_PAGE)
+        live = LiveSource(service.log, "the store", page=PAGE, sound_page=SOUND_PAGE)
+        self._archived = None if service.archive is None else WithArchive(live, service.archive)
+        self._source: Source = self._archived or live
         self._shelf = Shelf(self._source)
-        self._catalogue = Catalogue(self._shelf.source)
+        self._catalogue = Catalogue(self._shelf.source, self._archived.listed if self._archived else None)
         self._followers = 0
 
     def routes(self) -> list[Route]:
@@ -95,9 +100,10 @@ class Calls:
                 return error(404, "session_not_found", "There is no such session in this store.")
             except Erased as erased:
                 return error(410, "session_erased", str(erased))
+            except SessionMissing as missing:
+                return error(404, "session_not_found", str(missing))
             except ReadingError as unreadable:
-                found = str(unreadable).startswith("no session")
-                return error(404 if found else 422, "session_not_found" if found else "unreadable", str(unreadable))
+                return error(422, "unreadable", str(unreadable))
             except LogError as unavailable:
                 return error(503, "log_unavailable", f"{type(unavailable).__name__}: {unavailable}")
             except Busy:
@@ -127,7 +133,10 @@ class Calls:
         )
         async with self._shelf.reading():
             rows, total = await self._catalogue.listed(wanted)
-        return JSONResponse({"object": "list", "data": rows, "total": total}, headers=PRIVATE)
+        found: dict[str, Any] = {"object": "list", "data": rows, "total": total}
+        if self._archived is not None:
+            found["archive_error"] = self._archived.trouble or None
+        return JSONResponse(found, headers=PRIVATE)
 
     async def timeline(self, request: Request) -> Response:
         """The timeline document; 304 when it is still the one that the client has."""
@@ -139,6 +148,8 @@ class Calls:
             async with self._shelf.opened(head) as call:
                 document, tag = call.document, f'"{call.position}"'
         headers = {**PRIVATE, "ETag": tag, "Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+        if self._archived is not None and self._archived.has(head):
+            headers[ARCHIVED] = "1"
         return Response(document, media_type="application/json", headers=headers)
 
     async def peaks(self, request: Request) -> Response:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from duplex_es.log.api import Head, SessionRef
 from duplex_es.reading.sessions import begun_ms, ended_ms, error_in, session_map
@@ -42,11 +43,27 @@ class Wanted:
         )
 
 
-class Catalogue:
-    """Lists sessions and remembers of each what does not change."""
+class Kept(Protocol):
+    """What an archive knows of a session without opening it; times in Unix ms."""
 
-    def __init__(self, source: Source) -> None:
+    @property
+    def created_ms(self) -> int:
+        """When it was made."""
+
+    @property
+    def ended_ms(self) -> int | None:
+        """When its last frame was written, where that is known."""
+
+
+class Catalogue:
+    """Lists sessions and remembers of each what does not change.
+
+    ``archived`` says of a head of ``source`` what is known of it without reading; ``None`` of one that the store has.
+    """
+
+    def __init__(self, source: Source, archived: Callable[[Head], Kept | None] | None = None) -> None:
         self._source = source
+        self._archived = archived or (lambda head: None)
         self._begun: dict[SessionRef, int | None] = {}
         self._errors: dict[tuple[SessionRef, str], str | None] = {}
 
@@ -65,7 +82,8 @@ class Catalogue:
         rows: list[dict[str, Any]] = []
         total = 0
         for begun, age_s, head in aged:
-            failed = await self._error(head) if wanted.error else None
+            # Reading all that is archived would take hours: what failed is looked for in the store.
+            failed = await self._error(head) if wanted.error and self._archived(head) is None else None
             if wanted.error and failed is None:
                 continue
             total += 1
@@ -74,7 +92,8 @@ class Catalogue:
         return rows, total
 
     async def _row(self, head: Head, begun: int, age_s: float | None, failed: str | None) -> dict[str, Any]:
-        ended = await ended_ms(self._source, head)
+        kept = self._archived(head)
+        ended = await ended_ms(self._source, head) if kept is None else kept.ended_ms
         return {
             **session_map(head),
             "id": head.ref.session_id,
@@ -83,12 +102,14 @@ class Catalogue:
             "age_s": age_s,
             "length_ms": None if ended is None or not begun else max(0, ended - begun),
             "error": failed,
+            "archived": kept is not None,
         }
 
     async def _find_beginnings(self, heads: list[Head]) -> None:
-        unknown = [head for head in heads if head.ref not in self._begun]
         if len(self._begun) > KNOWN:
             self._begun.clear()
+        self._begun.update({head.ref: kept.created_ms for head in heads if (kept := self._archived(head)) is not None})
+        unknown = [head for head in heads if head.ref not in self._begun]
         for first in range(0, len(unknown), AT_ONCE):
             some = unknown[first : first + AT_ONCE]
             found = await asyncio.gather(*(begun_ms(self._source, head) for head in some))

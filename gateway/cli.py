@@ -14,7 +14,9 @@ from duplex_es.log.settings import Durability, LogSettings
 from duplex_es.observability import lines
 from duplex_es.observability.log_figures import LogFigures
 from duplex_es.observability.outlets import OutletMissing, collector, open_outlets
+from duplex_es.reading.errors import ReadingError
 
+from .archived import open_archive
 from .server import GatewayServer
 from .service import Service
 from .settings import PROGRAM, read_settings
@@ -49,7 +51,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, ConfigurationError) as error:
         print(f"{PROGRAM}: --redis-url: {error}", file=sys.stderr)
         return 2
-    GatewayServer(Service(settings, log, outlets)).run()
+    try:
+        archive = open_archive(settings, log) if settings.reads_archive else None
+    except ReadingError as error:
+        print(f"{PROGRAM}: --archive: {error}", file=sys.stderr)
+        return 2
+    GatewayServer(Service(settings, log, outlets, archive=archive)).run()
     return 0
 
 

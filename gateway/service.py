@@ -15,6 +15,7 @@ from duplex_es.observability.outlets import NOWHERE, Outlets
 from duplex_es.observability.readiness import Readiness
 from duplex_es.protocol import Plain
 
+from .archived import Archive
 from .gate import Gate
 from .leases import Leases
 from .reporting import Reporter
@@ -64,13 +65,17 @@ class Departing(Protocol):
 class Service:
     """One gateway, for as long as it runs. ``fault`` says why the log cannot be used yet, ``None`` once it can.
 
+    ``archive`` has the calls that the log has let go of, for operators; ``None`` where there is none.
     ``sockets`` counts those that are open, with a session or without; ``log_answers`` is what was seen of it last.
     """
 
-    def __init__(self, settings: Settings, log: SessionLog, outlets: Outlets = NOWHERE) -> None:
+    def __init__(
+        self, settings: Settings, log: SessionLog, outlets: Outlets = NOWHERE, *, archive: Archive | None = None
+    ) -> None:
         self.settings = settings
         self.log = log
         self.outlets = outlets
+        self.archive = archive
         self.readiness = Readiness(SERVING, LOG)
         self.readiness.passes(SERVING)
         self.sockets = 0

@@ -58,6 +58,10 @@ class Settings:
     page_gateways: str = _option("", "further ws:// addresses where a page may resume its session, separated by commas")
     operator_token_file: str = _option("", "a file with the token that opens recorded calls; without one none is")
     operator_token: str = _secret("that token itself, for where there are no files; at least 16 characters")
+    archive: str = _option("", "an archive whose calls the same token opens: a folder, s3://…, gs://…")
+    archive_keys: str = _option("", "where its sessions' keys are: a folder or bucket, or `redis`")
+    archive_key_file: str = _option("", "a file with the operator's key of that archive")
+    archive_key: str = _secret("that key itself, for where there are no files")
     metrics_host: str = _option("127.0.0.1", "where operators reach /metrics, /healthz, /readyz and /startupz")
     metrics_port: int = _option(0, "their port, which is never that of clients; 0 turns it, and all measuring, off")
     otlp_endpoint: str = _option("", "an OpenTelemetry collector's base URL; spans go there over OTLP/HTTP")
@@ -76,6 +80,11 @@ class Settings:
         if self.operator_token and len(self.operator_token) < SHORTEST:
             raise ValueError(f"{variable('operator_token')} has fewer than {SHORTEST} characters")
         return self.operator_token or None
+
+    @property
+    def reads_archive(self) -> bool:
+        """Whether an archive is to be opened: where nobody may read calls, nobody reads those in it."""
+        return bool(self.archive and (self.operator_token_file or self.operator_token))
 
     def complaint(self) -> str | None:
         """Why these settings cannot work, ``None`` when they can."""
@@ -97,6 +106,10 @@ class Settings:
             self.operator_secret()
         except ValueError as error:
             return f"operator_token_file: {error}"
+        if self.reads_archive and not self.archive_keys:
+            return "archive_keys must say where the keys of the archive's sessions are: a folder or bucket, or redis"
+        if self.reads_archive and not (self.archive_key_file or self.archive_key):
+            return f"archive_key_file must name the operator's key of the archive, or {variable('archive_key')} hold it"
         for option in fields(self):
             value = getattr(self, option.name)
             if option.name.endswith("_s") and not 0 <= value < float("inf"):

@@ -23,6 +23,8 @@ from duplex_es.timeline.document import encoded
 from duplex_es.timeline.peaks import Tile
 from duplex_es.timeline.sound import LANES, Placed, Window, lane_of, sounds, within
 
+from .archived import life_of
+
 SLICE_S = 0.001
 KEPT = 4
 KEPT_S = 600.0
@@ -153,7 +155,7 @@ class Shelf:
 
     def __init__(self, source: Source) -> None:
         self.source = Unhurried(source)
-        self._calls: OrderedDict[SessionRef, OpenCall] = OrderedDict()
+        self._calls: OrderedDict[tuple[SessionRef, int], OpenCall] = OrderedDict()
         self._readers = asyncio.Semaphore(READERS)
         self._waiting = 0
 
@@ -180,18 +182,19 @@ class Shelf:
     def _kept(self, head: Head, notes: int) -> OpenCall | None:
         """The call if it is on the shelf. One of which something was erased since is not, nor what nobody asks for."""
         now_s = time.monotonic()
-        for ref, call in list(self._calls.items()):
-            if now_s - call.used_s > KEPT_S or (ref == head.ref and call.notes != notes):
-                del self._calls[ref]
-        return self._calls.get(head.ref)
+        for life, call in list(self._calls.items()):
+            if now_s - call.used_s > KEPT_S or (life == life_of(head) and call.notes != notes):
+                del self._calls[life]
+        return self._calls.get(life_of(head))
 
     @asynccontextmanager
     async def opened(self, head: Head) -> AsyncIterator[OpenCall]:
         """The call, read as far as ``head``, for one reader at a time. Raises: Busy, and as reading does."""
         notes = len(await self.source.notes_on(head.ref.session_id))
         call = self._kept(head, notes) or OpenCall(self.source, notes)
-        self._calls[head.ref] = call
-        self._calls.move_to_end(head.ref)
+        life = life_of(head)
+        self._calls[life] = call
+        self._calls.move_to_end(life)
         call.used_s = time.monotonic()
         if len(self._calls) > KEPT:
             self._calls.popitem(last=False)
@@ -200,7 +203,7 @@ class Shelf:
                 await call.read(head)
             except BaseException:
                 # Read halfway it would take records twice.
-                if self._calls.get(head.ref) is call:
-                    del self._calls[head.ref]
+                if self._calls.get(life) is call:
+                    del self._calls[life]
                 raise
             yield call

@@ -20,7 +20,11 @@ class Contents:
 
     async def segment(self, path: str) -> Segment:
         """The segment at ``path``. Raises: ReadingError."""
-        packed = await asyncio.to_thread(self.files.read, path)
+        return await asyncio.to_thread(self._segment, path)
+
+    def _segment(self, path: str) -> Segment:
+        """Read, opened and unpacked in one thread: whoever reads may have live calls to serve."""
+        packed = self.files.read(path)
         if packed is None:
             raise ReadingError(f"{self.files.url}: {path} is missing")
         return unpack_segment(self.key, packed, path)

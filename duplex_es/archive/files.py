@@ -14,6 +14,8 @@ from typing import Any
 from ..reading.errors import ReadingError
 
 TEMPORARY = ".part-"
+_MARKS = ("size", "ino", "mtime", "ETag", "etag", "LastModified", "updated", "created")
+"""By which of these a file's version is known depends on the place."""
 
 
 class Files:
@@ -99,6 +101,19 @@ class Files:
         start = len(self._root) + 1
         return sorted(str(path)[start:] for path in found if TEMPORARY not in str(path))
 
+    def stamps(self, folder: str) -> dict[str, str]:
+        """All files in and below a folder, each with a mark that is another once the file was replaced, as far as the
+        place tells. Raises: ReadingError."""
+        try:
+            self._fs.invalidate_cache()
+            found = self._fs.find(self._full(folder), detail=True)
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise ReadingError(f"cannot list {self.url}/{folder}: {error}") from error
+        start = len(self._root) + 1
+        return {str(path)[start:]: _mark(said) for path, said in found.items() if TEMPORARY not in str(path)}
+
     def remove(self, *paths: str) -> None:
         """Remove files; those that are not there are no trouble. Raises: ReadingError."""
         for path in paths:
@@ -108,6 +123,11 @@ class Files:
                 continue
             except OSError as error:
                 raise ReadingError(f"cannot remove {self.url}/{path}: {error}") from error
+
+
+def _mark(said: dict[str, Any]) -> str:
+    """Which version of a file a place shows, in its own words."""
+    return repr([said.get(name) for name in _MARKS])
 
 
 def _protocols(fs: Any) -> tuple[str, ...]:

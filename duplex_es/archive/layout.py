@@ -100,7 +100,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """What is kept of one life. ``state`` is ``open`` (it goes on), ``closed`` or ``erased``.
 
     ``generation`` is that of the key which seals it. ``callers`` are keyed digests of who called. ``schema_version`` is
-    that of the records.
+    that of the records. ``ended_ms`` is when the last frame that is archived was written, 0 where that is not known.
     """
 
     format: int = FORMAT
@@ -121,6 +121,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     output: str = "0-0"
     first_seq: int = 1
     acknowledged_seq: int = 0
+    ended_ms: int = 0
     callers: list[str] = []
     segments: list[SegmentNote] = []
     tombstones: list[Tombstone] = []

@@ -12,6 +12,7 @@ import hmac
 import os
 from collections.abc import Sequence
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from ..reading.errors import ReadingError
@@ -24,6 +25,11 @@ _ID_BYTES = 4
 
 class SealBroken(ReadingError):
     """What was sealed was changed since, or sealed with another key."""
+
+
+def check_installed() -> None:
+    """Return when what seals is installed. Raises: ReadingError."""
+    _ciphers()
 
 
 def _ciphers() -> Any:
@@ -77,6 +83,14 @@ class OperatorKeys:
             return cls([base64.b64decode(word, validate=True) for word in text.split()])
         except binascii.Error as error:
             raise ReadingError(f"an operator's key is not base64: {error}") from error
+
+    @classmethod
+    def of_file(cls, path: str | Path) -> OperatorKeys:
+        """Keys as ``duplex-es archive key`` writes them. Raises: ReadingError."""
+        try:
+            return cls.parse(Path(path).read_text())
+        except OSError as error:
+            raise ReadingError(f"cannot read {path}: {error.strerror}") from error
 
     @staticmethod
     def text(key: bytes) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from hashlib import sha256
 
 from ..log.api import START, Entry, EntryId, Head
-from ..reading.errors import ReadingError
+from ..reading.errors import ReadingError, SessionMissing
 from ..reading.notes import Erased, Note, pack_note, unpack_notes
 from .contents import Contents, read_manifest
 from .files import Files
@@ -70,7 +70,7 @@ class ArchiveSource:
                 lives = await self.manifests(session_id)
                 found += [one for one in lives if rest in (str(one.incarnation), one.life.name.rpartition("@")[2])]
         if not found:
-            raise ReadingError(f"no session {session!r} in {self.name}")
+            raise SessionMissing(f"no session {session!r} in {self.name}")
         newest = max(found, key=lambda one: (one.created_ms, one.incarnation))
         if newest.state == "erased":
             raise Erased(session, list(newest.tombstones))

@@ -13,9 +13,12 @@ from dataclasses import dataclass
 
 from .. import __version__
 from ..log.api import START, Entry, EntryId, Life
+from ..observability import catalogue
+from ..observability.recording import UNMEASURED, Metrics
 from ..protocol.records import SCHEMA_VERSION
 from ..reading.dxlog import HeadRecord
 from ..reading.notes import Tombstone, tombstones_of
+from ..reading.records import output_line
 from ..reading.source import Source
 from .callers import callers_of
 from .contents import Contents, read_manifest
@@ -38,8 +41,10 @@ class Progress:
 class Archiver:
     """Writes lives into the archive at ``files``. Not shared between tasks; any number of processes may have one."""
 
-    def __init__(self, files: Files, keys: KeyStore, *, clear_text: bool = False) -> None:
-        self.files, self.keys, self._clear_text = files, keys, clear_text
+    def __init__(
+        self, files: Files, keys: KeyStore, *, clear_text: bool = False, metrics: Metrics = UNMEASURED
+    ) -> None:
+        self.files, self.keys, self._clear_text, self._metrics = files, keys, clear_text, metrics
 
     async def known(self, name: LifeName) -> Manifest | None:
         """The manifest of a life that is archived whole, or erased; one whose key is gone counts only when erased."""
@@ -143,6 +148,7 @@ class Archiver:
             output=str(head.output if whole else EntryId(head.fence, _last(notes, "output").number)),
             first_seq=EntryId.parse(firsts[0]).number if firsts else head.output.number + 1,
             acknowledged_seq=head.acknowledged_seq,
+            ended_ms=await _ended_ms(contents, notes),
             callers=digests,
             segments=notes,
             tombstones=tombstones,
@@ -203,11 +209,21 @@ class Archiver:
             )
             progress.after, progress.chain = entries[-1].id, chain
             progress.notes.append(note)
+            self._metrics.count(catalogue.ARCHIVE_SEGMENTS, stream)
+            self._metrics.count(catalogue.ARCHIVE_BYTES, stream, by=note.sealed_bytes)
             return True
         there = await contents.segment(path)
         progress.after, progress.chain = there.last, there.after
         progress.notes.append(there.note)
         return False
+
+
+async def _ended_ms(contents: Contents, notes: list[SegmentNote]) -> int:
+    """When the last frame was written; 0 when there is none."""
+    found = 0
+    async for entry in contents.entries("output", notes[-1:], EntryId(0, _last(notes, "output").number - 1)):
+        found = output_line(entry).at_ms or 0
+    return found
 
 
 def _last(notes: list[SegmentNote], stream: str) -> EntryId:

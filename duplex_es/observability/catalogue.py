@@ -65,7 +65,7 @@ def _histogram(name: str, text: str, *labels: str, buckets: tuple[float, ...] = 
     return histogram
 
 
-# -- both programs -----------------------------------------------------------------------------------------------------
+# -- every program -----------------------------------------------------------------------------------------------------
 
 BUILD_INFO = _gauge("duplex_build_info", "1; the labels say what runs here", "component", "version", "python")
 READY = _gauge("duplex_ready", "1 while new work may be sent here, as `/readyz` says", "component")
@@ -204,5 +204,34 @@ TICK_DELAY = _histogram(
 LATE_TICKS = _counter("duplex_worker_late_ticks_total", "ticks whose results came a whole period or more late", "model")
 TICK_SESSIONS = _gauge("duplex_worker_tick_sessions", "sessions in the last tick", "model")
 ENGINE_RESTARTS = _counter("duplex_worker_engine_restarts_total", "engines that died and were started again", "model")
+
+# -- the archive -------------------------------------------------------------------------------------------------------
+
+ARCHIVE_SESSIONS = _gauge(
+    "duplex_archive_sessions",
+    "sessions in the store, as the last pass found them: `following`, with more to come or to archive, and `archived`",
+    "state",
+)
+ARCHIVED = _counter(
+    "duplex_archive_archived_total", "closed sessions that this process put into the archive whole, or found there"
+)
+ARCHIVE_SEGMENTS = _counter("duplex_archive_segments_total", "segments written", "stream")
+ARCHIVE_BYTES = _counter("duplex_archive_bytes_total", "bytes of the segments written, sealed", "stream")
+ARCHIVE_BEHIND_RECORDS = _gauge(
+    "duplex_archive_behind_records", "output records that the store was seen to have and the archive has not"
+)
+ARCHIVE_BEHIND = _gauge(
+    "duplex_archive_behind_seconds",
+    "how long the oldest session that they are of, or that is closed and not archived whole, has been known",
+)
+ARCHIVE_FAILURES = _counter(
+    "duplex_archive_failures_total",
+    "sessions that a pass could not archive, or passes that could not be made: `store` or `archive` does not answer; "
+    "`erased` and `gone` meanwhile, which are no faults",
+    "kind",
+)
+ARCHIVE_SUCCESS = _gauge(
+    "duplex_archive_last_success_timestamp_seconds", "when the last pass without a failure ended, Unix time"
+)
 
 FAMILIES: tuple[Family, ...] = tuple(_FAMILIES)

@@ -27,7 +27,9 @@ NOWHERE = Outlets()
 
 
 def open_outlets(component: str, name: str, *, measured: bool, otlp_endpoint: str) -> Outlets:
-    """Outlets of ``component``, ``gateway`` or ``worker``, that goes by ``name``. An empty endpoint exports no spans.
+    """Outlets of ``component``, ``gateway``, ``worker`` or ``archive``, that goes by ``name``.
+
+    An empty endpoint exports no spans.
 
     Raises: OutletMissing.
     """

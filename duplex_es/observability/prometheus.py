@@ -22,11 +22,15 @@ from . import catalogue
 from .catalogue import FAMILIES, Counter, Family, Gauge, Histogram
 from .recording import Gather
 
-_OWN = {"gateway": ("duplex_gateway_", "duplex_fleet_"), "worker": ("duplex_worker_",)}
+_OWN = {
+    "gateway": ("duplex_gateway_", "duplex_fleet_"),
+    "worker": ("duplex_worker_",),
+    "archive": ("duplex_archive_",),
+}
 
 
 def families_of(component: str) -> tuple[Family, ...]:
-    """What ``component``, ``gateway`` or ``worker``, records: its own families and those that both have."""
+    """What ``component``, ``gateway``, ``worker`` or ``archive``, records: its own families and those that all have."""
     others = tuple(prefix for name, prefixes in _OWN.items() if name != component for prefix in prefixes)
     return tuple(family for family in FAMILIES if not family.name.startswith(others))
 

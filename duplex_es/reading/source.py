@@ -12,7 +12,7 @@ from ..log.api import START, Entry, EntryId, Head, SessionLog
 from ..log.errors import LogError, LogUnavailable, PositionGone, SessionUnknown
 from ..log.keeping import keeping_of
 from ..protocol.upcasts import readable
-from .errors import ReadingError
+from .errors import ReadingError, SessionMissing
 from .notes import Note, check_erased, pack_note, unpack_notes
 
 PAGE = 1_000
@@ -73,7 +73,7 @@ class LiveSource:
             return await self.log.head(session)
         except SessionUnknown as error:
             check_erased(session, await self.notes_on(session))
-            raise ReadingError(f"no session {session!r} in this store") from error
+            raise SessionMissing(f"no session {session!r} in this store") from error
 
     async def input(self, head: Head, after: EntryId = START, *, audio: bool = False) -> AsyncIterator[Entry]:
         """See ``Source``."""
@@ -158,7 +158,7 @@ def _sorted(heads: Iterable[Head]) -> list[Head]:
 def chosen(heads: list[Head], session: str | None, name: str) -> Head:
     """The one of ``heads`` that ``session`` names (``ID``: its newest life, ``ID#N``), or the only one of all.
 
-    Raises: ReadingError.
+    Raises: SessionMissing; ReadingError when nobody says which of several.
     """
     if session is None:
         if len(heads) == 1:
@@ -169,5 +169,5 @@ def chosen(heads: list[Head], session: str | None, name: str) -> Head:
     if mark and incarnation.isdigit():
         found += [h for h in heads if (h.ref.session_id, h.ref.incarnation) == (session_id, int(incarnation))]
     if not found:
-        raise ReadingError(f"no session {session!r} in {name}")
+        raise SessionMissing(f"no session {session!r} in {name}")
     return max(found, key=lambda head: head.ref.incarnation)

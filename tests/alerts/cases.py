@@ -168,4 +168,9 @@ CASES: dict[str, Case] = {
         {'duplex_log_behind_total{instance="g:1",stream="output"}': growing(3)},
         {'duplex_log_behind_total{instance="g:1",stream="output"}': growing(0.1)},
     ),
+    # -- the archive -------------------------------------------------------------------------------------------------
+    "DuplexArchiveStopped": Case(
+        {'duplex_archive_last_success_timestamp_seconds{instance="a:1"}': flat(1_000)},
+        {'duplex_archive_last_success_timestamp_seconds{instance="a:1"}': growing(15)},
+    ),
 }

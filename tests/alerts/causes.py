@@ -52,7 +52,7 @@ async def replica_of(store: StoreProcess) -> AsyncIterator[StoreProcess]:
         primary.config_set("repl-diskless-sync-delay", 0)
         replica = await asyncio.to_thread(start_store, store.kind, "--replicaof", "127.0.0.1", str(store.port))
         try:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(30):
                 while primary.info("replication").get("slave0", {}).get("state") != "online":
                     await asyncio.sleep(0.1)
             yield replica

@@ -25,7 +25,7 @@ from tests.alerts.rules import FILES, ROOT, alerts, hurried
 from tests.support import incidents
 from tests.support.watched import SCRAPE_S, Prometheus, WatchedStack
 
-pytestmark = [pytest.mark.alerts, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.alerts, pytest.mark.timeout(300)]
 
 
 class Live:
@@ -60,7 +60,7 @@ class Live:
 
 @pytest.fixture(scope="module")
 def live() -> Iterator[Live]:
-    """Two gateways, of which one asks for a replica, a scripted worker, and one whose engine is twice too slow."""
+    """Two gateways, of which one asks for a replica, an archive, and two workers, of which one is twice too slow."""
     rules = [hurried(path.read_text()) for path in FILES]
     options = ("--admit-at-once", "2", "--log-patience-s", "3")
     with WatchedStack("--appendonly", "yes", "--appendfsync", "always", gateway_options=options) as stack:
@@ -68,10 +68,11 @@ def live() -> Iterator[Live]:
         stack.add_gateway("--replicas", "1")
         stack.add_worker("scripted")
         stack.add_slow_worker(40)
+        stack.add_archive()
         with Prometheus(rules) as prometheus:
             live = Live(stack, prometheus)
             live.rescan()
-            prometheus.until(lambda: len(prometheus.query("duplex_build_info")) == 4, 20, "four targets")
+            prometheus.until(lambda: len(prometheus.query("duplex_build_info")) == 5, 20, "five targets")
             yield live
 
 
@@ -86,10 +87,29 @@ async def test_calls_that_go_well_alarm_nobody(live: Live) -> None:
 
 
 def test_promtool_finds_nothing_to_complain_about_in_what_is_exposed(live: Live) -> None:
-    for program in (*live.stack.gateways, *live.stack.workers):
+    assert live.stack.archive is not None
+    for program in (*live.stack.gateways, *live.stack.workers, live.stack.archive):
         figures = program.figures().encode()
         done = subprocess.run(["promtool", "check", "metrics"], input=figures, capture_output=True, check=False)
         assert done.returncode == 0, done.stderr.decode()
+
+
+async def test_an_archive_that_has_nowhere_to_write_and_one_that_is_gone(live: Live) -> None:
+    archive = live.stack.archive
+    assert archive is not None
+    archive.lose_its_place()
+    await live.again_and_again(lambda: incidents.chat(live.first), "DuplexArchiveStopped")
+    archive.find_it_again()
+    calm = "min(duplex_archive_behind_seconds == bool 0)"
+    await asyncio.to_thread(live.prometheus.until, lambda: live.prometheus.query(calm)[0]["value"][1] == "1", 40, calm)
+    await asyncio.to_thread(
+        live.prometheus.until, lambda: "DuplexArchiveStopped" not in live.prometheus.firing(), 20, "calm"
+    )
+    archive.process.kill()
+    await live.during("DuplexArchiveStopped")
+    archive.stop()
+    live.stack.add_archive()
+    live.rescan()
 
 
 async def test_when_all_slots_are_taken_callers_are_refused(live: Live) -> None:

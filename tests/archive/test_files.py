@@ -56,3 +56,15 @@ def test_a_place_that_cannot_be_written_says_so(tmp_path: Path) -> None:
 def test_a_place_nobody_knows_says_so() -> None:
     with pytest.raises(ReadingError, match="nowhere://x cannot be opened"):
         Files("nowhere://x")
+
+
+def test_a_file_that_was_replaced_has_another_mark(files: Files) -> None:
+    assert files.stamps("manifests") == {}
+    for name in ("one", "two"):
+        files.put(f"manifests/{name}.json", b"before")
+    before = files.stamps("manifests")
+    assert list(before) == ["manifests/one.json", "manifests/two.json"] and files.stamps("manifests") == before
+    files.put("manifests/two.json", b"after_")
+    after = files.stamps("manifests")
+    assert after["manifests/one.json"] == before["manifests/one.json"]
+    assert after["manifests/two.json"] != before["manifests/two.json"]

@@ -112,7 +112,7 @@ async def test_it_goes_on_until_it_is_told_to_stop(shelf: Shelf) -> None:
     log = MemoryLog()
     running = asyncio.create_task(Following(log, shelf.archiver).run(0.01))
     await planted_call(log)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(30):
         while not await shelf.source.sessions():
             await asyncio.sleep(0.01)
     assert not running.done()

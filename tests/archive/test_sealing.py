@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from duplex_es.archive.sealing import OperatorKeys, SealBroken, new_key, seal, unseal
@@ -54,3 +56,12 @@ def test_a_digest_needs_a_key_and_those_of_older_keys_are_known() -> None:
 def test_what_is_no_key_is_refused(text: str) -> None:
     with pytest.raises(ReadingError, match="base64"):
         OperatorKeys.parse(text)
+
+
+def test_a_file_of_keys_is_read_and_one_that_is_not_there_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "operator.key"
+    path.write_text(f"{OperatorKeys.text(bytes(32))}\n{OperatorKeys.text(bytes(range(32)))}\n")
+    wrapped = OperatorKeys([bytes(range(32))]).wrap(bytes(32), "x")
+    assert OperatorKeys.of_file(path).unwrap(wrapped, "x") == bytes(32)
+    with pytest.raises(ReadingError, match=r"cannot read .*none: No such file"):
+        OperatorKeys.of_file(tmp_path / "none")

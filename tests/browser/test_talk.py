@@ -11,7 +11,7 @@ from playwright.async_api import Locator, Page
 from tests.support.browser import opened, spoken, texts
 from tests.support.up import Up, up
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 AUDIO = Path("examples/audio")
 QUESTION, STORY, INTERRUPT = AUDIO / "question.wav", AUDIO / "story.wav", AUDIO / "interrupt.wav"
@@ -73,7 +73,7 @@ async def test_a_spoken_question_is_answered_aloud_and_both_sides_are_written_do
         await tab.shot("talk-light")
         [caller, answer] = await texts(page, "li.turn .turn-text")
         assert (caller, answer) == (ASKED, ANSWERED)
-        assert 200 < int((await texts(page, "#latency"))[0]) < 10_000
+        assert 200 < int((await texts(page, "#latency"))[0]) < 30_000
         # What was reported as played, and taken, is the whole answer, to the millisecond.
         await page.get_by_label("Filter events").fill("acknowledged played_ms 4775")
         await page.locator(".event", has_text="playback.acknowledged").first.wait_for()

@@ -40,11 +40,12 @@ from duplex_es.protocol import (
     pack_output,
     unpack_input,
 )
+from gateway.archived import open_archive
 from gateway.server import GatewayServer
 from gateway.service import Service
 from gateway.settings import Settings
 
-PATIENCE_S = 10.0
+PATIENCE_S = 30.0
 
 
 @dataclass
@@ -206,7 +207,8 @@ def settings_of(name: str = "gateway-1", **changes: Any) -> Settings:
 @asynccontextmanager
 async def running(log: SessionLog, name: str = "gateway-1", **changes: Any) -> AsyncIterator[Gateway]:
     """A gateway on ``log`` that takes sockets; ``changes`` are to its settings."""
-    service = Service(settings_of(name, **changes), log)
+    settings = settings_of(name, **changes)
+    service = Service(settings, log, archive=open_archive(settings, log) if settings.reads_archive else None)
     server = LoopbackServer(service)
     task = asyncio.create_task(server.serve())
     try:

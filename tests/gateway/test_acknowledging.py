@@ -60,7 +60,7 @@ async def test_it_goes_on_writing_while_the_session_lasts(monkeypatch: pytest.Mo
             await asyncio.sleep(0)
     log.failure = SessionUnknown("over")
     acknowledger.note(3)
-    await asyncio.wait_for(task, 5)
+    await asyncio.wait_for(task, 30)
     assert log.written == [1, 2]
 
 

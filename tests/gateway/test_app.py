@@ -99,7 +99,7 @@ async def test_a_defect_outside_any_session_is_told_and_the_gateway_goes_on(
 
 
 @pytest.mark.parametrize("path", ["/", "/v1/realtime/x", "/v1/nothing"])
-async def test_where_there_are_no_sockets_is_said_before_the_upgrade(gateway: Gateway, path: str) -> None:
+async def test_where_there_are_no_sockets_is_said_before_the_upgrade(gateway: Gateway, path: str) -> None:  # V59
     with pytest.raises(InvalidStatus) as refused:
         async with joined(gateway.url("", path)):
             pass

@@ -20,7 +20,7 @@ from tests.support.processes import StoreProcess
 from tests.support.recorded import record_session
 from tests.support.recorded_call import record_call
 
-pytestmark = [pytest.mark.redis, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.redis, pytest.mark.timeout(300)]
 
 
 @pytest.fixture

@@ -55,7 +55,7 @@ async def readiness(port: int, status: int) -> dict[str, Any]:
         except OSError:
             return 0, {}
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(30):
         while True:
             found, body = await asyncio.to_thread(fetch)
             if found == status:
@@ -65,7 +65,7 @@ async def readiness(port: int, status: int) -> dict[str, Any]:
 
 async def exit_code(process: subprocess.Popen[bytes]) -> int:
     """What the process ends with."""
-    return await asyncio.to_thread(process.wait, 20)
+    return await asyncio.to_thread(process.wait, 60)
 
 
 async def connected(url: str) -> SessionLog:
@@ -128,7 +128,7 @@ async def test_it_waits_for_its_store_and_tells_clients_when_the_store_is_lost(
         async with worker.working(), joined(f"ws://127.0.0.1:{port}/v1/realtime") as client:
             await client.open(session_id="stranded")
             own_valkey.kill()
-            async with asyncio.timeout(40):
+            async with asyncio.timeout(60):
                 error = json.loads(await client.socket.recv())
                 assert error["error"]["code"] == "log_unavailable"
                 assert await client.closed() == (1013, "log_unavailable")
@@ -141,3 +141,12 @@ async def test_it_waits_for_its_store_and_tells_clients_when_the_store_is_lost(
 def test_a_log_that_cannot_be_named_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--redis-url", "carrier-pigeon://roof"]) == 2
     assert "--redis-url" in capsys.readouterr().err
+
+
+def test_an_archive_that_cannot_be_opened_is_named_before_anything_listens(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DUPLEX_ES_OPERATOR_TOKEN", "t" * 16)
+    monkeypatch.setenv("DUPLEX_ES_ARCHIVE_KEY", "c2hvcnQ=")
+    assert main(["--archive", str(tmp_path), "--archive-keys", str(tmp_path / "keys")]) == 2
+    assert "duplex-es-gateway: --archive: an operator's key has 32 bytes" in capsys.readouterr().err

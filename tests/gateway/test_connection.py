@@ -337,13 +337,13 @@ async def test_a_client_that_takes_nothing_is_closed_in_the_end_and_can_come_bac
 
 
 async def test_a_client_that_reads_slowly_but_reads_is_not_closed(log: MemoryLog, worker: FakeWorker) -> None:
-    async with running(log, stall_s=0.5) as gateway, joined(gateway.url(), max_queue=1) as client:
+    async with running(log, stall_s=1.5) as gateway, joined(gateway.url(), max_queue=1) as client:
         await client.open(session_id="mine")
         for _ in range(60):
             await worker.show("mine", audio_delta(bytes(50_000)))
         for _ in range(60):
             await client.hear_type("response.output_audio.delta")
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.04)
 
 
 async def test_what_is_held_for_a_client_that_does_not_read_is_bounded(log: MemoryLog, worker: FakeWorker) -> None:

@@ -78,7 +78,7 @@ async def test_one_who_waited_too_long_is_told_too_and_takes_no_place() -> None:
     with pytest.raises(ProtocolError):
         await gate.ticket().admitted()
     first.release()
-    await asyncio.wait_for(gate.ticket().admitted(), 1)
+    await asyncio.wait_for(gate.ticket().admitted(), 30)
 
 
 async def test_one_who_gives_up_while_waiting_is_passed_over() -> None:
@@ -105,7 +105,7 @@ async def test_one_who_gives_up_at_the_moment_its_turn_comes_gives_it_on() -> No
     first.release()
     gone.cancel()
     await asyncio.gather(gone, return_exceptions=True)
-    await asyncio.wait_for(gate.ticket().admitted(), 1)
+    await asyncio.wait_for(gate.ticket().admitted(), 30)
 
 
 async def test_a_ticket_that_was_never_used_or_is_used_up_gives_nothing_back() -> None:

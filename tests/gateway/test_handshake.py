@@ -166,7 +166,7 @@ async def test_a_rejected_audio_format_may_be_corrected_on_the_same_socket(gatew
 
 
 async def test_a_correction_does_not_get_a_new_window(log: MemoryLog, worker: FakeWorker) -> None:
-    async with running(log, config_timeout_s=0.3) as gateway, joined(gateway.url()) as client:
+    async with running(log, config_timeout_s=1.5) as gateway, joined(gateway.url()) as client:
         codes = []
         while "config_timeout" not in codes:
             with suppress(ConnectionClosed):  # it may be closing already; what it said before is still to be heard

@@ -105,7 +105,7 @@ async def test_a_peer_that_takes_nothing_is_given_up_on(monkeypatch: pytest.Monk
     wire = Wire()
     peer = await wire.peer()
     wire.blocks = True
-    await asyncio.wait_for(peer.close(1000, "", last=LAST), 1)
+    await asyncio.wait_for(peer.close(1000, "", last=LAST), 30)
     assert await peer.receive() == Gone(1006)
 
 

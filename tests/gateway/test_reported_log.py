@@ -6,6 +6,7 @@ Each test has the number of its case.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -21,7 +22,7 @@ from gateway.peer import Peer
 from tests.gateway.stage import Client, FakeWorker, Gateway, audio_delta, joined, running, until
 from tests.support.processes import StoreProcess
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 CROWD = 1_000
 FRAMES = 1_500
@@ -131,7 +132,7 @@ class Renewals:
 @pytest.mark.parametrize("store", ["memory", "valkey"])
 async def test_a_session_in_which_nothing_happens_stays_whole(store: str, valkey: StoreProcess) -> None:
     """E11: an idle session is no gap, whatever the store: not after many leases and looks at its head either."""
-    settings = LogSettings(lease_s=0.5, probe_interval_s=0.05)
+    settings = LogSettings(lease_s=1.0, probe_interval_s=0.05)
     log = MemoryLog(settings) if store == "memory" else RedisLog.from_url(valkey.url, settings)
     await log.connect()
     model = f"idle-{store}"
@@ -146,7 +147,7 @@ async def test_a_session_in_which_nothing_happens_stays_whole(store: str, valkey
         created = await client.hear_type("session.created")
         renewals = Renewals(log)
         renewing = asyncio.create_task(_keep_claimed(log, worker, f"idle-{store}"))
-        await until(lambda: renewals.count > 100, patience_s=60)
+        await until(lambda: renewals.count > 200, patience_s=60)
         await client.say("session.heartbeat")
         assert (await client.hear())["server_event_seq"] == 1, "nothing was said meanwhile"
         client.socket.transport.abort()
@@ -180,7 +181,7 @@ async def test_a_thousand_clients_that_come_back_at_once_all_come_back() -> None
         heir = await stack.enter_async_context(
             running(log, "heir", ping_interval_s=0, admit_at_once=at_once, admit_waiting=CROWD // 2)
         )
-        talker = await stack.enter_async_context(joined(heir.url()))
+        talker = await stack.enter_async_context(joined(heir.url(), ping_interval=None))
         await talker.open(session_id="talker")
         sockets, created = [], []
         for number in range(CROWD):
@@ -211,10 +212,10 @@ async def _talk(client: Client) -> None:
 async def _come_back(gateway: Gateway, created: dict[str, Any], outcomes: Counter[str]) -> None:
     """Resume, as often as it takes, each time when told to."""
     while True:
-        async with joined(gateway.url("autostart=0"), ping_interval=None, open_timeout=60) as client:
+        async with joined(gateway.url("autostart=0"), ping_interval=None, open_timeout=200) as client:
             await client.resume(created, 1)
-            async with asyncio.timeout(60):
-                answer = await client.hear()
+            async with asyncio.timeout(200):  # a slow machine takes its time for so many
+                answer = json.loads(await client.socket.recv())
             outcomes[answer["type"] if answer["type"] != "error" else answer["code"]] += 1
             if answer["type"] == "session.resumed":
                 return

@@ -12,10 +12,10 @@ import pytest
 from duplex_es.log.memory import MemoryLog
 from duplex_es.observability.outlets import Outlets
 from duplex_es.observability.prometheus import PrometheusMetrics
-from duplex_es.tools.probe import free_port
 from gateway.reporting import Reporter
 from gateway.service import Service
 from tests.gateway.stage import FakeWorker, LoopbackServer, joined, settings_of, until
+from tests.support.processes import free_port
 
 pytestmark = pytest.mark.e2e
 

@@ -33,5 +33,5 @@ async def test_a_signal_drains_and_is_used_up(number: signal.Signals) -> None:
     await until(lambda: server.started)
     assert server.port > 0
     os.kill(os.getpid(), number)
-    await asyncio.wait_for(task, 10)
+    await asyncio.wait_for(task, 30)
     assert service.stopping

@@ -48,6 +48,8 @@ def test_every_setting_has_a_flag_a_variable_a_row_and_a_meaning() -> None:
         (["--pages", "maybe"], {}),
         (["--page-gateways", "ws://a:1,http://b"], {}),
         (["--operator-token-file", "/nowhere/at/all"], {}),
+        (["--archive", "calls"], {"DUPLEX_ES_OPERATOR_TOKEN": "t" * 16}),
+        (["--archive", "calls", "--archive-keys", "keys"], {"DUPLEX_ES_OPERATOR_TOKEN": "t" * 16}),
         ([], {"DUPLEX_ES_OPERATOR_TOKEN": "short"}),
         (["--operator-token", "a-token-of-some-length"], {}),
     ],
@@ -82,3 +84,11 @@ def test_the_operator_token_comes_from_a_file_or_the_environment_and_is_not_show
     file.write_text("another-token-of-length\n")
     assert read_settings(["--operator-token-file", str(file)], {}).operator_secret() == "another-token-of-length"
     assert Settings().operator_secret() is None
+
+
+def test_an_archive_is_opened_only_where_somebody_may_read_it() -> None:
+    named = {"DUPLEX_ES_ARCHIVE": "calls", "DUPLEX_ES_ARCHIVE_KEYS": "keys", "DUPLEX_ES_ARCHIVE_KEY": "k"}
+    assert not read_settings([], named).reads_archive
+    assert not read_settings(["--archive", "calls"], {}).reads_archive, "keys are not asked for either"
+    assert read_settings([], named | {"DUPLEX_ES_OPERATOR_TOKEN": "t" * 16}).reads_archive
+    assert "'k'" not in repr(read_settings([], named)), "a key is in no log line"

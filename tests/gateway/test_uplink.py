@@ -237,7 +237,7 @@ async def test_acknowledgements_move_the_boundary_and_stay_out_of_the_input(
         for seq in range(2, 22):
             assert (await client.hear())["server_event_seq"] == seq
             await client.say("session.event_ack", server_event_seq=seq)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while (await gateway.service.log.head("mine")).acknowledged_seq < 21:
                 await asyncio.sleep(0.005)
         assert "AcknowledgeEvents" not in types(worker.heard["mine"])

@@ -11,7 +11,7 @@ import yaml
 
 from tests.support.kubernetes.chart import CASES, ROOT, case, rendered
 
-pytestmark = [pytest.mark.helm, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.helm, pytest.mark.timeout(300)]
 
 GUIDE = ROOT / "docs" / "guides" / "deploying.md"
 VALUES = re.compile(r"<!-- values: (?P<case>\S+) -->\n```yaml\n(?P<shown>.*?)```", re.DOTALL)

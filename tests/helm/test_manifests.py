@@ -41,7 +41,7 @@ from workers.health import Health
 from workers.host import Host
 from workers.plugins import make_model
 
-pytestmark = [pytest.mark.helm, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.helm, pytest.mark.timeout(300)]
 
 ARCHIVE_VARIABLES = re.findall(r"DUPLEX_ES_ARCHIVE[A-Z_]*", (ROOT / "docs/reference/cli.md").read_text())
 """Those that the reference, which is generated, names."""
@@ -158,6 +158,16 @@ def test_the_archive_is_run_as_its_command_line_is_read() -> None:
     read = build_parser().parse_args([*held["command"][1:], *held["args"], "--to", variables["DUPLEX_ES_ARCHIVE"]])
     assert (read.every_s, read.keep_all, read.open, read.clear_text) == (0.5, True, True, False)
     assert variables["DUPLEX_ES_ARCHIVE_KEYS"] == "/archive/keys"
+    (port,) = held["ports"]
+    assert int(variables["DUPLEX_ES_HEALTH_PORT"]) == port["containerPort"]
+    for probe, path in (("readinessProbe", "/readyz"), ("livenessProbe", "/healthz")):
+        assert held[probe]["httpGet"] == {"path": path, "port": port["name"]}
+    monitor = named(rendered("everything"), "PodMonitor", "-archive")
+    assert monitor["spec"]["podMetricsEndpoints"][0]["port"] == port["name"]
+    labels = monitor["spec"]["selector"]["matchLabels"].items()
+    assert labels <= archive["spec"]["template"]["metadata"]["labels"].items()
+    (door,) = named(rendered("everything"), "NetworkPolicy", "-archive")["spec"]["ingress"]
+    assert door["ports"] == [{"protocol": "TCP", "port": port["name"]}]
     assert {"DUPLEX_ES_ARCHIVE", "DUPLEX_ES_ARCHIVE_KEYS", "DUPLEX_ES_ARCHIVE_KEY_FILE"} <= set(ARCHIVE_VARIABLES)
 
 

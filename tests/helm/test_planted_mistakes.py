@@ -13,7 +13,7 @@ from tests.support.kubernetes.chart import CHART, Refused, case, render, run, to
 from tests.support.kubernetes.findings import findings, name
 from tests.support.kubernetes.schemas import schema_errors
 
-pytestmark = [pytest.mark.helm, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.helm, pytest.mark.timeout(300)]
 
 
 @dataclass(frozen=True, slots=True)

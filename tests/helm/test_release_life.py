@@ -19,7 +19,7 @@ from tests.support.kubernetes.chart import CASES, CHART, HELMS, PREVIOUS, Refuse
 from tests.support.kubernetes.cluster import Cluster, Object, running
 from tests.support.up import up
 
-pytestmark = [pytest.mark.helm, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.helm, pytest.mark.timeout(300)]
 
 
 class Release:

@@ -8,7 +8,7 @@ from tests.support.kubernetes.chart import CASES, CHART, HELMS, MINORS, case, of
 from tests.support.kubernetes.findings import name
 from tests.support.kubernetes.schemas import schema_errors
 
-pytestmark = [pytest.mark.helm, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.helm, pytest.mark.timeout(300)]
 
 
 @pytest.mark.parametrize("helm", HELMS)

@@ -11,7 +11,7 @@ import yaml
 
 from tests.support.kubernetes.chart import CASES, Document, rendered, run, tool
 
-pytestmark = [pytest.mark.helm, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.helm, pytest.mark.timeout(300)]
 
 NO_CPU_LIMIT = "KSV011"
 """Taken on: a limit on processors makes sound late at the very moment when there is much of it."""

@@ -12,7 +12,7 @@ import yaml
 
 from tests.support.kubernetes.chart import CASES, CHART, HELMS, ROOT, case, refusal
 
-pytestmark = [pytest.mark.helm, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.helm, pytest.mark.timeout(300)]
 
 STORE = "redis.host=store"
 

@@ -42,11 +42,12 @@ def test_what_is_looked_up_is_looked_up_at_each_scrape() -> None:
 
 
 def test_a_program_shows_its_own_families_and_its_process() -> None:
-    gateway, worker = set(families_of("gateway")), set(families_of("worker"))
+    gateway, worker, archive = (set(families_of(name)) for name in ("gateway", "worker", "archive"))
     assert catalogue.FLEET_SLOTS in gateway - worker
     assert catalogue.TICK in worker - gateway
-    assert catalogue.LOG_APPEND in gateway & worker
-    assert gateway | worker == set(catalogue.FAMILIES)
+    assert catalogue.ARCHIVE_BEHIND in archive - gateway - worker
+    assert catalogue.LOG_APPEND in gateway & worker & archive
+    assert gateway | worker | archive == set(catalogue.FAMILIES)
     shown = "\n".join(lines(PrometheusMetrics("worker")))
     assert "process_resident_memory_bytes" in shown and 'duplex_build_info{component="worker"' in shown
     assert "_created" not in shown

@@ -6,11 +6,17 @@ import argparse
 import asyncio
 import logging
 import os
-from collections.abc import Callable
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...log.api import Life
 from ...log.errors import LogError, LogUnavailable
+from ...observability.admin import AdminServer
+from ...observability.log_figures import LogFigures
+from ...observability.outlets import NOWHERE, OutletMissing, Outlets, open_outlets
 from ...reading.dxlog import FileSource
 from ...reading.errors import ReadingError
 from ...reading.sessions import begun_ms
@@ -18,6 +24,10 @@ from ..console import Console
 from ..errors import ToolError
 from ..log.archived import add_keys, archive_url, opened_archiver, opened_keys
 from ..show import opened
+
+if TYPE_CHECKING:
+    from ...archive.following import Following
+    from ...archive.reporting import Reporter
 
 Commands = argparse._SubParsersAction
 Leaf = Callable[["Commands[argparse.ArgumentParser]", str, str], argparse.ArgumentParser]
@@ -53,6 +63,17 @@ def _add_run(leaves: Commands[argparse.ArgumentParser], make_leaf: Leaf) -> None
     leaf.add_argument("--keep-all", action="store_true", help="leave the store's own retention as it is")
     leaf.add_argument("--clear-text", action="store_true", help="write words into the index that no key is needed for")
     _add_where(leaf, "--to")
+    leaf.add_argument(
+        "--health-host",
+        default=os.environ.get("DUPLEX_ES_HEALTH_HOST", "127.0.0.1"),
+        help="where operators reach /metrics, /healthz, /readyz and /startupz (DUPLEX_ES_HEALTH_HOST)",
+    )
+    leaf.add_argument(
+        "--health-port",
+        type=int,
+        default=os.environ.get("DUPLEX_ES_HEALTH_PORT", "0"),
+        help="their port; 0 turns it, and all measuring, off (DUPLEX_ES_HEALTH_PORT)",
+    )
 
 
 def _add_where(leaf: argparse.ArgumentParser, name: str) -> None:
@@ -70,14 +91,10 @@ def _add_where(leaf: argparse.ArgumentParser, name: str) -> None:
 
 async def run(args: argparse.Namespace) -> int:
     """Follow the store."""
-    from ...archive.following import Following
-
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    keep_s = None if args.keep_all else args.keep_s
-    async with opened(args.redis_url) as log, opened_archiver(args, log, clear_text=args.clear_text) as archiver:
-        following = Following(log, archiver, keep_s=keep_s, follows_open=args.open)
-        if not args.once:
-            await following.run(args.every_s)
+    if not args.once:
+        return await _run_on(args)
+    async with _following(args, NOWHERE) as (following, _):
         try:
             figures = await following.sweep()
         except LogUnavailable as error:
@@ -86,6 +103,52 @@ async def run(args: argparse.Namespace) -> int:
             raise ToolError(str(error)) from error
     Console().line(f"{figures.archived} archived, {figures.open} still going on, {figures.failed} failed")
     return 1 if figures.failed else 0
+
+
+async def _run_on(args: argparse.Namespace) -> int:
+    """Pass after pass, watched where a port is given, until the command is cancelled."""
+    if not 0 <= args.health_port <= 65_535:
+        raise ToolError(f"--health-port must be from 0 to 65535, not {args.health_port}")
+    try:
+        outlets = open_outlets("archive", socket.gethostname(), measured=bool(args.health_port), otlp_endpoint="")
+    except OutletMissing as error:
+        raise ToolError(str(error)) from error
+    async with _following(args, outlets) as (following, reporter), _watched(args, reporter):
+        await following.run(args.every_s)
+    return 0
+
+
+@asynccontextmanager
+async def _watched(args: argparse.Namespace, reporter: Reporter) -> AsyncIterator[None]:
+    """The operators' port, where one is given. Raises: ToolError when it cannot be listened on."""
+    if not args.health_port:
+        yield
+        return
+    server = AdminServer(reporter.pages)
+    try:
+        await server.start(args.health_host, args.health_port)
+    except OSError as error:
+        raise ToolError(f"--health-port {args.health_port} of {args.health_host}: {error.strerror}") from error
+    try:
+        yield
+    finally:
+        await server.stop()
+
+
+@asynccontextmanager
+async def _following(args: argparse.Namespace, outlets: Outlets) -> AsyncIterator[tuple[Following, Reporter]]:
+    """Who archives, and who says how that goes. Raises: ToolError."""
+    from ...archive.following import Following
+    from ...archive.reporting import Reporter
+
+    metrics = outlets.metrics
+    keep_s = None if args.keep_all else args.keep_s
+    async with (
+        opened(args.redis_url, LogFigures(metrics)) as log,
+        opened_archiver(args, log, clear_text=args.clear_text, metrics=metrics) as archiver,
+    ):
+        reporter = Reporter(metrics)
+        yield Following(log, archiver, keep_s=keep_s, follows_open=args.open, reporter=reporter), reporter
 
 
 async def run_add(args: argparse.Namespace) -> int:

@@ -134,6 +134,9 @@ function Page() {
       >
     </form>
     ${trouble ? html`<p class="notice bad" role="alert">${trouble}</p>` : null}
+    ${found?.archive_error
+      ? html`<p class="notice warn" role="status">Archived calls are not listed: ${found.archive_error}</p>`
+      : null}
     ${found === null && !trouble ? html`<p class="empty" role="status">Looking…</p>` : null}
     ${found ? html`<${Table} found=${found} />` : null}
   `;
@@ -167,7 +170,9 @@ function Table({ found }) {
                   >${one.id}</a
                 >${one.error ? html` <span class="badge bad">${one.error}</span>` : null}
               </td>
-              <td><${State} name=${one.state} /></td>
+              <td>
+                <${State} name=${one.state} />${one.archived ? html` <span class="badge">archived</span>` : null}
+              </td>
               <td>${one.model}</td>
               <td title=${one.begun_ms ? new Date(one.begun_ms).toLocaleString() : ""}>${ago(one.age_s)}</td>
               <td class="number">${length(one.length_ms)}</td>

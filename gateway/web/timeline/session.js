@@ -61,6 +61,7 @@ function Page() {
         >
         <span class="badge">${doc.model}</span>
         <span class="badge">${new Date(doc.start_ms).toLocaleString()}</span>
+        ${source.isArchived ? html`<span class="badge">archived</span>` : null}
         ${doc.incarnation ? html`<span class="badge">life ${doc.incarnation + 1}</span>` : null}
         ${doc.first_seq > 1 ? html`<span class="badge warn">before seq ${doc.first_seq}: trimmed</span>` : null}
       </div>
@@ -92,7 +93,8 @@ function Actions({ doc, source, begin }) {
     setTimeout(() => setCopied(""), 2_000);
   };
   const service = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/v1/realtime`;
-  const replay = `duplex-es log replay ${doc.session} --to ${service}`;
+  const file = `--file ${doc.session}-${doc.incarnation}.dxlog`;
+  const replay = `duplex-es log replay ${source.isArchived ? file : doc.session} --to ${service}`;
   return html`<div class="row actions">
     <button type="button" class="button small" onClick=${() => copy("link", location.href)}>
       ${copied === "link" ? "Copied" : "Copy link"}
@@ -102,15 +104,17 @@ function Actions({ doc, source, begin }) {
       <summary class="button small">Replay this</summary>
       <div class="card card-body stack">
         <p class="small">
-          In a shell with <code>DUPLEX_ES_REDIS_URL</code> set, this says everything again that the caller said, to this
-          service:
+          ${source.isArchived
+            ? "With the downloaded file"
+            : html`In a shell with <code>DUPLEX_ES_REDIS_URL</code> set`}, this says everything again that the caller
+          said, to this service:
         </p>
         <pre class="raw small" tabindex="0">${replay}</pre>
         <p class="small">
           And this decides everything again from the downloaded file, and stops at the first decision that is another:
         </p>
         <pre class="raw small" tabindex="0">
-duplex-es log replay --file ${doc.session}-${doc.incarnation}.dxlog --check</pre>
+duplex-es log replay ${file} --check</pre>
         <button type="button" class="button small" onClick=${() => copy("replay", replay)}>
           ${copied === "replay" ? "Copied" : "Copy the first"}
         </button>

@@ -49,6 +49,7 @@ export class Remote {
     this.base = `/v1/sessions/${encodeURIComponent(session)}`;
     this.isLive = true;
     this.hasSound = true;
+    this.isArchived = false;
     this.tag = "";
   }
 
@@ -61,6 +62,7 @@ export class Remote {
     if (response.status === 304) return null;
     await answer(response);
     this.tag = response.headers.get("ETag") ?? "";
+    this.isArchived = response.headers.get("X-Duplex-Archived") !== null;
     return response.json();
   }
 
