@@ -4,9 +4,10 @@ No threads: whatever ran beside a step would take its time. Started by ``process
 printed goes to the worker's log.
 
 Asked (``do``): ``open`` with session, opening and its memory beside; ``feed`` with session and float32 beside;
-``clear`` and ``close`` with session; ``stop``. Told (``is``): ``loaded`` with facts; ``ready``, ``refused``,
-``failed``, ``dropped`` with session; ``tick`` with a row for each session that stepped: session, text, speaks, bytes
-of memory, bytes of sound, and both beside.
+``inform`` with session, text and how much of it was told; ``clear`` and ``close`` with session; ``stop``. Told
+(``is``): ``loaded`` with facts; ``ready``, ``refused``, ``failed``, ``dropped``, ``overfull`` with session; ``tick``
+with a row for each session that stepped: session, text, speaks, bytes of memory, bytes of sound, function, forced, and
+both beside.
 """
 
 from __future__ import annotations
@@ -25,19 +26,18 @@ from typing import Any
 import numpy as np
 
 from .contract import EngineDead, EngineFull, EngineRefused, Floats, FrameEngine, Stepped
-from .link import Link
+from .holding import Holding
+from .link import READ_BYTES, Link
 from .ticker import Ticker
 from .turn_loop import TurnLoop
 from .turns import TurnEngine
 from .unit_loop import UnitLoop
 from .units import UnitEngine
-from .wire import Message
+from .wire import DEAD, Message, Unpacker, pack
 
 LONGEST_WAIT_S = 0.5
 LONGEST_REBUILDING_S = 10.0
 """Sessions that were rebuilt wait for others that still are no longer than this."""
-DEAD = 70
-"""The exit status of a process whose device is beyond repair."""
 
 
 @dataclass(slots=True)
@@ -57,6 +57,7 @@ class EngineLoop:
         self._free = list(range(engine.facts.slots - 1, -1, -1))
         self._openings: deque[_Opening] = deque()
         self._early: dict[str, bytearray] = {}
+        self._early_words: dict[str, list[tuple[str, int]]] = {}
         self._prepared: list[str] = []
         self._rebuilding_since_s = 0.0
         period_s = engine.facts.frame_ms / 1000
@@ -108,6 +109,10 @@ class EngineLoop:
             case "feed":
                 if dropped := self._ticker.feed(session, blob):
                     self._link.tell({"is": "dropped", "session": session, "frames": dropped})
+            case "inform" if session in self._early:
+                self._early_words.setdefault(session, []).append((message["text"], message["told"]))
+            case "inform" if session in self._slots:
+                self._inform(session, message["text"], message["told"])
             case "clear":
                 self._ticker.clear(session)
                 if session in self._early:
@@ -124,14 +129,20 @@ class EngineLoop:
             self._close(session)
         if not self._free:
             return self._refuse(session, EngineFull("every slot is taken"))
-        slot = self._free.pop()
-        self._slots[session] = slot
+        slot = self._slots[session] = self._take_slot(opening)
         try:
             work = self._engine.open(slot, opening, memory)
         except (EngineRefused, EngineFull) as refusal:
             return self._refuse(session, refusal)
         self._early[session] = bytearray()
         self._openings.append(_Opening(session, work, bool(memory)))
+
+    def _take_slot(self, opening: Mapping[str, Any]) -> int:
+        """One that is free: whichever the engine would rather have for this opening, if it has a wish."""
+        place = getattr(self._engine, "place", None)
+        slot: int = self._free[-1] if place is None else place(opening, tuple(self._free))
+        self._free.remove(slot)
+        return slot
 
     def _prepare(self) -> None:
         """One piece of the oldest opening's work."""
@@ -167,9 +178,21 @@ class EngineLoop:
         for session in self._prepared:
             self._ticker.add(session)
             self._link.tell({"is": "ready", "session": session})
+            for text, told in self._early_words.pop(session, ()):
+                self._inform(session, text, told)
             if dropped := self._ticker.feed(session, bytes(self._early.pop(session))):
                 self._link.tell({"is": "dropped", "session": session, "frames": dropped})
         self._prepared = []
+
+    def _inform(self, session: str, text: str, told: int) -> None:
+        """Hand words to an engine that can be informed; what it has no room for is told, and nothing else happens."""
+        inform = getattr(self._engine, "inform", None)
+        try:
+            if inform is None:
+                raise EngineFull("this engine takes sound only")
+            inform(self._slots[session], text, told)
+        except EngineFull as error:
+            self._link.tell({"is": "overfull", "session": session, "message": str(error)})
 
     def _refuse(self, session: str, refusal: EngineRefused | EngineFull) -> None:
         code, param = "resource_exhausted", None
@@ -185,6 +208,7 @@ class EngineLoop:
         self._openings = deque(opening for opening in self._openings if opening.session != session)
         self._prepared = [waiting for waiting in self._prepared if waiting != session]
         self._early.pop(session, None)
+        self._early_words.pop(session, None)
         self._ticker.remove(session)
         self._engine.close(slot)
         self._free.append(slot)
@@ -198,7 +222,8 @@ class EngineLoop:
         stepped = self._stepped(batch)
         rows, sounds = [], []
         for session, result in stepped:
-            rows.append([session, result.text, result.speaks, len(result.memory), len(result.pcm)])
+            sizes = (len(result.memory), len(result.pcm))
+            rows.append([session, result.text, result.speaks, *sizes, result.function, result.forced])
             sounds += [result.memory, result.pcm]
         done_s = time.monotonic()
         self._tick_s = max(done_s - began_s, self._tick_s * 0.9)
@@ -238,11 +263,30 @@ def loop_of(engine: Any, link: socket.socket) -> EngineLoop | UnitLoop | TurnLoo
     return UnitLoop(engine, link) if hasattr(engine, "unit") else EngineLoop(engine, link)
 
 
+def wait_for_load(link: socket.socket) -> bool:
+    """Say that all is prepared, and return once told to load; false if whoever would tell is gone."""
+    link.sendall(pack({"is": "prepared"}))
+    unpacker = Unpacker()
+    while data := link.recv(READ_BYTES):
+        if any(message["do"] == "load" for message, _ in unpacker.feed(data)):
+            return True
+    return False
+
+
 def main(arguments: list[str]) -> int:
-    """Arguments: the socket's descriptor, the engine's factory, its options as JSON; the exit status, 0 or ``DEAD``."""
-    descriptor, factory, options = arguments
+    """Arguments: the socket's descriptor, the engine's factory, its options as JSON, and where memory outlives this
+
+    process the descriptor of the line to it. The exit status: 0 or ``DEAD``.
+    """
+    descriptor, factory, options, *holding = arguments
     with socket.socket(fileno=int(descriptor)) as link:
         engine = make_engine(factory, json.loads(options))
+        if holding and hasattr(engine, "hold"):
+            engine.hold(Holding(socket.socket(fileno=int(holding[0]))))
+        if hasattr(engine, "prepare"):
+            engine.prepare()
+        if not wait_for_load(link):
+            return 0
         engine.load()
         try:
             loop_of(engine, link).run()

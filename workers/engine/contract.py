@@ -71,16 +71,24 @@ class Stepped:
     """What one frame of one session gave: int16 ``pcm``, the words that begin in it, and what must be remembered.
 
     ``speaks`` is whether the model says anything in this frame. ``pcm`` is empty while a session has no output yet.
+
+    ``function`` is what the channel beside speech gave, special tokens as they are written; ``forced`` whether that was
+    put there by ``inform``. Of what is forced ``function`` may be empty: a token may be half a letter.
     """
 
     pcm: bytes
     text: str
     speaks: bool
     memory: bytes
+    function: str = ""
+    forced: bool = False
 
 
 class FrameEngine(Protocol):
-    """A loaded model with a fixed number of slots. What happens in one slot changes nothing in another."""
+    """A loaded model with a fixed number of slots. What happens in one slot changes nothing in another.
+
+    One with a channel beside speech also has ``inform``, see ``InformedEngine``.
+    """
 
     facts: EngineFacts
 
@@ -103,3 +111,15 @@ class FrameEngine(Protocol):
 
     def close(self, slot: int) -> None:
         """Free ``slot``. Idempotent."""
+
+
+class InformedEngine(FrameEngine, Protocol):
+    """One that can be told something in the middle of a session, while frames go on."""
+
+    def inform(self, slot: int, text: str, told: int = 0) -> None:
+        """Force ``text`` into the channel beside speech of an open ``slot``, a token a frame, behind what waits there.
+
+        Its first ``told`` tokens are in the session's memory already, and are left out: after a rebuild, the number of
+        frames that were ``forced`` for it. Special tokens are written as they are. What waits is not in the memory:
+        whoever informs says it again after a rebuild. Raises: EngineFull when too much waits.
+        """

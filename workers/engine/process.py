@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import os
-import socket
 import sys
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from .contract import EngineFacts, Stepped
+from .standby import READ_BYTES, Child
+from .starting import Starter, Ways
 from .turns import TurnPiece, unpack_pieces
 from .units import UnitDone, pack_unit
-from .wire import Message, Unpacker, WireBroken, pack
+from .wire import Message, Unpacker, WireBroken
 
-READ_BYTES = 1 << 20
 RECENT_TICKS = 4096
-ROOT = Path(__file__).resolve().parents[2]
-# Our own packages come last on the path: the engine's interpreter has its own numpy, and needs nothing else of ours.
-BOOT = (
-    "import runpy, sys; sys.path.append(sys.argv.pop(1)); runpy.run_module('workers.engine.child', run_name='__main__')"
-)
 
 _log = logging.getLogger(__name__)
 
@@ -56,13 +48,20 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True)
+class Overfull:
+    """What the session was to be informed of last was not taken: too much waits. All else goes on."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Failed:
     """The session is over: it could not be stepped, or its engine died. Others go on if the engine does."""
 
     message: str
 
 
-EngineEvent = Ready | Refused | Stepped | UnitDone | TurnPiece | Dropped | Failed
+EngineEvent = Ready | Refused | Stepped | UnitDone | TurnPiece | Dropped | Overfull | Failed
 Hear = Callable[[EngineEvent], None]
 
 
@@ -98,7 +97,8 @@ class EngineProcess:
     """One engine in a process of its own. ``python`` is its interpreter, ``environment`` is added to ours.
 
     A process that died is not started again by itself: its sessions hear ``Failed``, and ``start`` may be called anew.
-    ``starts`` counts those that led to a loaded engine; ``heard_tick`` is called after each tick, or unit.
+    ``ways`` says what the next one need not do again. ``starts`` counts those that led to a loaded engine;
+    ``heard_tick`` is called after each tick, or unit.
     """
 
     def __init__(
@@ -108,13 +108,11 @@ class EngineProcess:
         *,
         python: str = sys.executable,
         environment: Mapping[str, str] | None = None,
+        ways: Ways | None = None,
     ) -> None:
-        self._factory = factory
-        self._options = dict(options)
         self._python = python
-        self._environment = dict(environment or {})
-        self._process: asyncio.subprocess.Process | None = None
-        self._writer: asyncio.StreamWriter | None = None
+        self.starter = Starter(factory, options, python=python, environment=environment or {}, ways=ways or Ways())
+        self._child: Child | None = None
         self._reading: asyncio.Task[None] | None = None
         self._sessions: dict[str, Hear] = {}
         self._facts: asyncio.Future[EngineFacts] | None = None
@@ -124,27 +122,18 @@ class EngineProcess:
 
     async def start(self, *, timeout_s: float) -> EngineFacts:
         """Start the process and load the engine. Raises: EngineLost when that fails or takes longer."""
-        ours, theirs = socket.socketpair()
         try:
-            self._process = await asyncio.create_subprocess_exec(
-                *(self._python, "-c", BOOT, str(ROOT)),
-                *(str(theirs.fileno()), self._factory, json.dumps(self._options)),
-                pass_fds=(theirs.fileno(),),
-                stdin=asyncio.subprocess.DEVNULL,
-                env={**os.environ, **self._environment},
-            )
+            self._child = child = await self.starter.next()
         except OSError as error:
-            ours.close()
+            await self.stop()
             raise EngineLost(f"{self._python} cannot be started: {error}") from error
-        finally:
-            theirs.close()
-        reader, self._writer = await asyncio.open_connection(sock=ours)
         self._facts = asyncio.get_running_loop().create_future()
-        self._reading = asyncio.create_task(self._read(reader), name="duplex-es-engine")
+        self._reading = asyncio.create_task(self._read(child), name="duplex-es-engine")
         try:
             async with asyncio.timeout(timeout_s):
                 facts = await asyncio.shield(self._facts)
                 self.starts += 1
+                self.starter.loaded()
                 return facts
         except TimeoutError:
             await self.stop()
@@ -154,28 +143,26 @@ class EngineProcess:
             raise
 
     async def stop(self, *, patience_s: float = 5.0) -> None:
-        """End the process; sessions that are open hear nothing more. Idempotent."""
+        """End the process and all that was to outlive it; sessions that are open hear nothing more. Idempotent."""
         self._sessions.clear()
-        process, self._process = self._process, None
-        if self._writer is not None:
-            self._writer.close()
-        if process is not None and process.returncode is None:
-            try:
-                async with asyncio.timeout(patience_s):
-                    await process.wait()
-            except TimeoutError:
-                process.kill()
-                await process.wait()
+        child, self._child = self._child, None
+        if child is not None:
+            await child.end(patience_s)
         if self._reading is not None:
             await asyncio.wait([self._reading])
+        await self.starter.stop()
+
+    @property
+    def pid(self) -> int | None:
+        """The number of the process, while there is one."""
+        return self._child.process.pid if self._child is not None and self._child.is_running else None
 
     @property
     def is_alive(self) -> bool:
         """Whether the process runs, has loaded its engine and can be spoken to."""
         is_loaded = self._facts is not None and self._facts.done() and self._facts.exception() is None
         # The end of a process is seen at its socket before its status is known.
-        can_hear = self._writer is not None and not self._writer.is_closing()
-        return is_loaded and can_hear and self._process is not None and self._process.returncode is None
+        return is_loaded and self._child is not None and self._child.can_hear and self._child.is_running
 
     async def ended(self) -> None:
         """Return once the process is gone and its sessions have heard so; at once if it does not run."""
@@ -196,6 +183,14 @@ class EngineProcess:
         """Float32 samples in any number; they are cut into frames there. Unknown sessions are ignored."""
         if session in self._sessions:
             self._say({"do": "feed", "session": session}, pcm)
+
+    def inform(self, session: str, text: str, *, told: int = 0) -> None:
+        """Force ``text`` into the channel beside speech, without its first ``told`` tokens (see ``InformedEngine``).
+
+        ``Overfull`` comes back if it was not taken. Unknown sessions are ignored.
+        """
+        if session in self._sessions:
+            self._say({"do": "inform", "session": session, "text": text, "told": told})
 
     def unit(
         self, session: str, serial: int, pcm: bytes, *, frames: Sequence[bytes] = (), forced: bool = False
@@ -223,24 +218,25 @@ class EngineProcess:
             self._say({"do": "close", "session": session})
 
     def _say(self, message: Message, blob: bytes = b"") -> None:
-        if self._writer is None or not self.is_alive:
+        if self._child is None or not self.is_alive:
             raise EngineLost("the engine's process is gone")
-        self._writer.write(pack(message, blob))
+        self._child.say(message, blob)
 
     # -- what comes back -------------------------------------------------------------------------------------------
 
-    async def _read(self, reader: asyncio.StreamReader) -> None:
+    async def _read(self, child: Child) -> None:
         unpacker = Unpacker()
         reason = "the engine's process ended"
         try:
-            while data := await reader.read(READ_BYTES):
+            while data := await child.reader.read(READ_BYTES):
                 for message, blob in unpacker.feed(data):
                     self._take(message, blob)
         except (OSError, WireBroken) as error:
             reason = f"the engine's process cannot be understood: {error}"
-        process = self._process
-        if process is not None:
-            reason = f"{reason} with status {await process.wait()}"
+        if self._child is not None:
+            status = await child.process.wait()
+            self.starter.over(status)
+            reason = f"{reason} with status {status}"
             _log.error("%s", reason)
         if self._facts is not None and not self._facts.done():
             self._facts.set_exception(EngineLost(reason))
@@ -262,6 +258,8 @@ class EngineProcess:
                 self._tell(message["session"], Ready())
             case "dropped":
                 self._tell(message["session"], Dropped(message["frames"]))
+            case "overfull":
+                self._tell(message["session"], Overfull(message["message"]))
             case "refused":
                 refusal = Refused(message["code"], message["message"], message["param"])
                 if hear := self._sessions.pop(message["session"], None):
@@ -278,9 +276,9 @@ class EngineProcess:
         timing.sessions = len(message["rows"])
         timing.recent_ms.append(timing.after_ms)
         self.heard_tick(timing, bool(message["late"]))
-        for session, text, speaks, memory_bytes, pcm_bytes in message["rows"]:
+        for session, text, speaks, memory_bytes, pcm_bytes, function, forced in message["rows"]:
             middle, end = at + memory_bytes, at + memory_bytes + pcm_bytes
-            self._tell(session, Stepped(pcm=blob[middle:end], text=text, speaks=speaks, memory=blob[at:middle]))
+            self._tell(session, Stepped(blob[middle:end], text, speaks, blob[at:middle], function, forced))
             at = end
 
     def _take_unit(self, message: Message, pcm: bytes) -> None:
@@ -290,7 +288,13 @@ class EngineProcess:
         timing.work_ms, timing.after_ms, timing.sessions = message["work_ms"], message["after_ms"], 1
         self.heard_tick(timing, bool(message["late"]))
         done = UnitDone(
-            pcm, message["text"], listens=message["listens"], ends=message["ends"], serial=message["serial"]
+            pcm,
+            message["text"],
+            listens=message["listens"],
+            ends=message["ends"],
+            serial=message["serial"],
+            stages=message["stages"],
+            work_ms=timing.work_ms,
         )
         self._tell(message["session"], done)
 

@@ -29,6 +29,7 @@ class TurnPiece:
     ``memory`` is what ``TurnEngine.ask`` needs to go on behind this piece. ``audio_metadata`` says what ``pcm`` is
     (``format``, ``sample_rate_hz``, ``frame_count``, ``channels``) and is there whenever ``pcm`` is. ``ends`` is empty
     until the last piece: ``stop`` or ``length``. The counts of tokens and the ``calls`` come with that one.
+    ``drew`` is how many tokens of words and how many frames of sound this step made, whatever is told of them yet.
     """
 
     text: str = ""
@@ -39,6 +40,7 @@ class TurnPiece:
     input_tokens: int = 0
     output_tokens: int = 0
     calls: tuple[Call, ...] = ()
+    drew: tuple[int, int] = (0, 0)
 
 
 class TurnEngine(Protocol):
@@ -93,6 +95,8 @@ def pack_pieces(pieces: Sequence[tuple[str, TurnPiece]]) -> tuple[list[Message],
         row: Message = {"turn": turn, "text": piece.text, "sizes": [len(piece.memory), len(piece.pcm)]}
         if piece.audio_metadata is not None:
             row["audio_metadata"] = dict(piece.audio_metadata)
+        if any(piece.drew):
+            row["drew"] = list(piece.drew)
         if piece.ends:
             row |= {"ends": piece.ends, "tokens": [piece.input_tokens, piece.output_tokens]}
             row["calls"] = [[call.name, call.arguments] for call in piece.calls]
@@ -108,6 +112,7 @@ def unpack_pieces(rows: Sequence[Message], blob: bytes) -> Iterator[tuple[str, T
         middle = at + row["sizes"][0]
         end = middle + row["sizes"][1]
         read, written = row.get("tokens", (0, 0))
+        words, frames = row.get("drew", (0, 0))
         yield (
             row["turn"],
             TurnPiece(
@@ -119,6 +124,7 @@ def unpack_pieces(rows: Sequence[Message], blob: bytes) -> Iterator[tuple[str, T
                 input_tokens=read,
                 output_tokens=written,
                 calls=tuple(Call(name, arguments) for name, arguments in row.get("calls", ())),
+                drew=(words, frames),
             ),
         )
         at = end

@@ -3,7 +3,7 @@
 A unit takes most of a second, and must be broken off when the caller speaks over it: so here, other than where a model
 ticks, whoever listens is not the one who works. Asked and told as in ``child``, but for ``unit`` in the place of
 ``feed`` (session, serial, forced, sizes; sound and pictures beside), ``break`` with session, and told ``unit``:
-session, serial, text, listens, ends, and the speech beside.
+session, serial, text, stages, listens, ends, and the speech beside.
 """
 
 from __future__ import annotations
@@ -233,7 +233,7 @@ class UnitLoop:
             "after_ms": (now_s - unit.deadline_s + self._period_s) * 1000,
             "late": now_s > unit.deadline_s,
         }
-        told = {"session": unit.session, "serial": unit.serial, "text": done.text}
+        told = {"session": unit.session, "serial": unit.serial, "text": done.text, "stages": done.stages}
         self._link.tell({"is": "unit", **told, "listens": done.listens, "ends": done.ends, **timing}, done.pcm)
 
     def _fail(self, session: str, error: object) -> None:

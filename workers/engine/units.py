@@ -8,7 +8,7 @@ the two apart.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from .contract import EngineFacts, Floats
@@ -19,7 +19,9 @@ from .wire import Message
 class UnitDone:
     """What one unit gave: int16 ``pcm`` and its words, or that the model ``listens``.
 
-    ``ends``: its turn ends with this unit. ``serial`` is the number the unit was handed in with.
+    ``ends``: its turn ends with this unit. ``serial`` is the number the unit was handed in with. ``stages`` is what the
+    engine tells of its own networks at work on it, by number and by the names of ``StageMetrics``, if it tells;
+    ``work_ms`` how long it took as a whole.
     """
 
     pcm: bytes
@@ -27,6 +29,8 @@ class UnitDone:
     listens: bool
     ends: bool
     serial: int = 0
+    stages: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    work_ms: float = 0.0
 
 
 class UnitEngine(Protocol):

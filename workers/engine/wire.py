@@ -12,6 +12,8 @@ from typing import Any
 
 _SIZES = struct.Struct("<II")
 LARGEST_BYTES = 256 * 1024 * 1024
+DEAD = 70
+"""The exit status of an engine's process whose device is beyond repair."""
 
 Message = dict[str, Any]
 

@@ -8,6 +8,8 @@ import pytest
 
 from tests.support.engine_owner import Owner, owned
 from tests.support.toy_engine import ToyEngine, frame
+from tests.support.toy_nemotron import ToyNemotron
+from tests.support.toy_nemotron import frame as silence
 from workers.engine.child import EngineLoop, make_engine
 
 pytestmark = pytest.mark.unit
@@ -24,7 +26,7 @@ def test_it_says_first_what_it_is(owner: Owner) -> None:
     assert message["facts"]["name"] == "toy"
 
 
-def test_sessions_that_have_a_frame_step_together_and_the_others_stand_still(owner: Owner) -> None:
+def test_sessions_that_have_a_frame_step_together_and_the_others_stand_still(owner: Owner) -> None:  # V55
     for name in "ab":
         owner.do("open", session=name, opening={})
         owner.told("ready")
@@ -32,7 +34,8 @@ def test_sessions_that_have_a_frame_step_together_and_the_others_stand_still(own
     message, blob = owner.told("tick")
     assert [row[:3] for row in message["rows"]] == [["b", "2 ", True]]
     assert len(blob) == sum(row[3] + row[4] for row in message["rows"])
-    assert message["work_ms"] >= 0 and not message["late"]
+    assert message["work_ms"] >= 0
+    assert isinstance(message["late"], bool), "how late is up to the machine; see the ticker"
 
 
 def test_sound_that_comes_before_the_slot_is_prepared_is_not_lost(owner: Owner) -> None:
@@ -71,10 +74,12 @@ def test_sessions_that_are_rebuilt_together_begin_together(owner: Owner) -> None
     """The first would have its beat long before the second is ready, and slow it down."""
     memory = frame(0)[:80]
     # The second one is there before the first is done.
-    owner.do("open", memory, session="a", opening={"slow_s": 0.3})
-    owner.do("open", memory, session="b", opening={"slow_s": 0.3})
-    owner.do("feed", frame(1), session="a")
-    owner.do("feed", frame(2), session="b")
+    owner.do_together(
+        ({"do": "open", "session": "a", "opening": {"slow_s": 0.3}}, memory),
+        ({"do": "open", "session": "b", "opening": {"slow_s": 0.3}}, memory),
+        ({"do": "feed", "session": "a"}, frame(1)),
+        ({"do": "feed", "session": "b"}, frame(2)),
+    )
     message, _ = owner.told("tick")
     assert [row[0] for row in message["rows"]] == ["a", "b"]
 
@@ -89,6 +94,45 @@ def test_nobody_waits_for_a_rebuild_that_was_given_up(owner: Owner) -> None:
 
 def test_stop_ends_the_loop(owner: Owner) -> None:
     owner.do("stop")
+
+
+@pytest.fixture
+def informed() -> Iterator[Owner]:
+    with owned(lambda link: EngineLoop(ToyNemotron({}), link).run, Owner) as owner:
+        yield owner
+
+
+def test_what_it_is_informed_of_is_forced_a_token_a_frame_and_told_as_such(informed: Owner) -> None:
+    informed.do("open", session="a", opening={"prompt": "", "tools": []})
+    informed.told("ready")
+    informed.do("inform", session="a", text="<SPECIAL_20>abcdefgh", told=0)
+    for _ in range(4):
+        informed.do("feed", silence(), session="a")
+    rows = [informed.told("tick")[0]["rows"][0] for _ in range(4)]
+    assert [row[5:] for row in rows] == [["<SPECIAL_20>", True], ["abcdef", True], ["gh", True], ["", False]]
+
+
+def test_what_it_is_informed_of_before_it_is_ready_waits_and_what_was_told_is_left_out(informed: Owner) -> None:
+    informed.do("open", session="a", opening={"prompt": "", "tools": []})
+    informed.do("inform", session="a", text="abcdefgh", told=1)
+    informed.do("feed", silence(), session="a")
+    assert informed.told("tick")[0]["rows"][0][5:] == ["gh", True]
+
+
+def test_what_there_is_no_room_for_is_said_and_nothing_else_happens(informed: Owner) -> None:
+    informed.do("open", session="a", opening={"prompt": "", "tools": []})
+    informed.do("inform", session="a", text="x" * 10_000, told=0)
+    message, _ = informed.told("overfull")
+    assert message == {"is": "overfull", "session": "a", "message": "1667 tokens are too many"}
+    informed.do("feed", silence(), session="a")
+    assert informed.told("tick")[0]["rows"][0][5:] == ["", False]
+
+
+def test_an_engine_that_takes_sound_only_says_so(owner: Owner) -> None:
+    owner.do("open", session="a", opening={})
+    owner.told("ready")
+    owner.do("inform", session="a", text="x", told=0)
+    assert owner.told("overfull")[0]["message"] == "this engine takes sound only"
 
 
 def test_a_factory_is_found_by_its_path() -> None:

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.unit
 def ends() -> Iterator[tuple[Link, socket.socket]]:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        theirs.settimeout(10)
+        theirs.settimeout(30)
         yield Link(ours), theirs
 
 

@@ -11,14 +11,15 @@ import uvloop
 
 from tests.support import ears
 from tests.support.toy_engine import CRASHING, DEADLY, SICK, frame
+from tests.support.toy_nemotron import frame as silence
 from workers.engine.contract import Stepped
-from workers.engine.process import EngineEvent, EngineLost, EngineProcess, Failed, Ready, Refused, Timing
+from workers.engine.process import EngineEvent, EngineLost, EngineProcess, Failed, Overfull, Ready, Refused, Timing
 from workers.engine.turns import TurnPiece, pack_turn
 
 pytestmark = pytest.mark.unit
 
 TOY = "tests.support.toy_engine:ToyEngine"
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 class Ear(ears.Ear[EngineEvent]):
@@ -65,6 +66,20 @@ async def test_what_a_session_remembers_lets_another_slot_go_on_where_it_stood(t
     toy.open("b", {}, second, memory)
     toy.feed("b", frame(1))
     assert sums(await second.stepped(1)) == [12]
+
+
+async def test_a_session_is_informed_and_hears_what_was_forced_or_that_it_was_too_much() -> None:
+    process, ear = EngineProcess("tests.support.toy_nemotron:make", {}), Ear()
+    await process.start(timeout_s=PATIENCE_S)
+    process.inform("a", "nobody is there")
+    process.open("a", {"prompt": "", "tools": []}, ear)
+    process.inform("a", "abcdefgh", told=1)
+    process.inform("a", "x" * 10_000)
+    process.feed("a", silence() * 2)
+    stepped = await ear.stepped(2)
+    assert [(each.function, each.forced) for each in stepped] == [("gh", True), ("", False)]
+    assert Overfull("1667 tokens are too many") in ear.heard
+    await process.stop()
 
 
 async def test_refusals_name_their_reason_and_touch_nobody_else(toy: EngineProcess) -> None:

@@ -57,7 +57,7 @@ def test_a_late_tick_moves_no_later_deadline() -> None:
     assert beat.skipped_beats == 3
 
 
-def test_the_oldest_sound_of_a_session_that_fell_too_far_behind_is_dropped_and_counted() -> None:
+def test_the_oldest_sound_of_a_session_that_fell_too_far_behind_is_dropped_and_counted() -> None:  # V56
     beat = ticker(backlog=2)
     beat.add("a")
     assert beat.feed("a", pcm(1, 2)) == 0

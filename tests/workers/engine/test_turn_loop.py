@@ -216,7 +216,7 @@ def test_what_is_no_turn_fails_alone(owner: Owner) -> None:
 def test_a_dead_engine_ends_the_loop() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        ours.settimeout(10)
+        ours.settimeout(30)
         died: list[BaseException] = []
 
         def run() -> None:
@@ -228,5 +228,5 @@ def test_a_dead_engine_ends_the_loop() -> None:
         loop = threading.Thread(target=run)
         loop.start()
         Owner(ours).ask("a", "abX")
-        loop.join(10)
+        loop.join(30)
         assert [str(error) for error in died] == ["told to die"]

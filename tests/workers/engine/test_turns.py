@@ -22,7 +22,7 @@ def test_a_turn_travels_with_its_sounds_and_its_memory(sounds: list[bytes], memo
 def test_pieces_travel_whole_and_keep_their_order() -> None:
     metadata = {"format": "pcm", "sample_rate_hz": 24_000, "frame_count": 1, "channels": 1}
     pieces = [
-        ("a", TurnPiece(text="hello", memory=b"m")),
+        ("a", TurnPiece(text="hello", memory=b"m", drew=(1, 0))),
         ("b", TurnPiece(pcm=b"\1\0", memory=b"mm", audio_metadata=metadata)),
         ("c", TurnPiece(ends="stop", input_tokens=7, output_tokens=3, calls=(Call("f", "{}"), Call(None, "x")))),
     ]

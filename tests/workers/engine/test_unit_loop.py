@@ -81,7 +81,7 @@ def test_the_unit_being_worked_on_is_broken_off(owner: Owner, engine: ToyUnits) 
     owner.opened("a")
     owner.opened("b")
     owner.unit("a", 1, SLOW * 1000)
-    assert engine.busy.wait(10)
+    assert engine.busy.wait(30)
     owner.unit("b", 1, 6)
     owner.do("break", session="b")  # b is not being worked on: nothing to break
     owner.do("break", session="a")
@@ -93,7 +93,7 @@ def test_what_waits_when_the_caller_interrupts_is_only_listened_to(owner: Owner,
     owner.opened("a")
     owner.opened("b")
     owner.unit("b", 1, SLOW * 1000)
-    assert engine.busy.wait(10)
+    assert engine.busy.wait(30)
     owner.unit("a", 1, 5)
     owner.do("break", session="a")
     owner.unit("a", 2, 5)
@@ -108,7 +108,7 @@ def test_a_session_that_closes_in_the_middle_of_a_unit_frees_its_slot_once_the_m
     owner.opened("a")
     owner.opened("b")
     owner.unit("a", 1, SLOW * 1000)
-    assert engine.busy.wait(10)
+    assert engine.busy.wait(30)
     owner.do("close", session="a")
     owner.unit("b", 1, 6)
     assert owner.told("unit")[0]["session"] == "b"
@@ -138,7 +138,7 @@ def test_a_sick_session_fails_alone(owner: Owner) -> None:
 def test_a_dead_engine_ends_the_loop() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        ours.settimeout(10)
+        ours.settimeout(30)
         died: list[BaseException] = []
 
         def run() -> None:
@@ -152,5 +152,5 @@ def test_a_dead_engine_ends_the_loop() -> None:
         owner = Owner(ours)
         owner.opened("a")
         owner.unit("a", 1, DEADLY * 1000)
-        loop.join(10)
+        loop.join(30)
         assert [str(error) for error in died] == ["told to die"]

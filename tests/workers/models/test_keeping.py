@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 
 import pytest
 
@@ -73,9 +75,9 @@ async def test_those_who_are_still_there_go_on_when_the_engine_died() -> None:
     await kept.opened(here, "here")
     await kept.opened(gone, "gone")
     gone.is_open = False
-    process = kept.engine._process
-    assert process is not None
-    process.kill()
+    pid = kept.engine.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
     async with asyncio.timeout(PATIENCE_S):
         await here.lives.get()
     assert gone.lives.empty()

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import msgspec
 
 from duplex_es.model import ModelInfo
+from workers.engine.starting import Ways
 from workers.neural.personaplex.options import EngineOptions, read_engine_options
 
 from ..cards import PERSONAPLEX
@@ -21,8 +22,10 @@ def PLUGIN(options: Mapping[str, str]) -> SteppingModel:
     """The model; ``python`` is the engine's interpreter, all else is the engine's. Raises: ValueError by option."""
     engine = dict(options)
     python = engine.pop("python", sys.executable)
-    plan = EnginePlan(FACTORY, engine, python=python)
-    return SteppingModel(card(read_engine_options(engine)), plan, Manner(), refuse=PERSONAPLEX.refuse)
+    told = read_engine_options(engine)
+    ways = Ways(holds=told.keep != "nothing", standby=told.standby)
+    plan = EnginePlan(FACTORY, engine, python=python, ways=ways)
+    return SteppingModel(card(told), plan, Manner(), refuse=PERSONAPLEX.refuse)
 
 
 def card(options: EngineOptions) -> ModelInfo:

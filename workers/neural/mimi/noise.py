@@ -23,6 +23,13 @@ SMALL: dict[str, Any] = {
 """Sizes of a small one that still has frames of 1920 samples."""
 
 
+def import_mimi() -> None:
+    """Load the library's code, which takes seconds, before it is needed."""
+    from transformers import MimiConfig, MimiModel
+
+    assert MimiConfig and MimiModel
+
+
 def empty_mimi(**sizes: Any) -> Any:
     """A ``MimiModel`` of the library's own initialisation; ``sizes`` as in its configuration."""
     from transformers import MimiConfig, MimiModel

@@ -65,7 +65,7 @@ class FusedStepper(Stepper):
     def _over_time(self, ids: Tensor) -> Tensor:
         x = self._embedded(ids)
         cosine, sine = turns_of(self.position, self.shape.head_size, self.shape.rope_theta)
-        column = self.position % self.shape.window
+        column = self.position % self.rings[0].columns
 
         def look(ring: KvRing, qkv: Tensor) -> Tensor:
             self._turn_and_keep(qkv, cosine, sine, column, self._query, ring, None)
@@ -230,7 +230,8 @@ class FusedStepper(Stepper):
         heads, size, parts = self.shape.heads, self.shape.head_size, self._parts
         scale = size**-0.5 * kernels.LOG2_E
         grid = (self.slots, heads, parts)
-        where = (self.position, self.run, self._sums, self._marks, heads, ring.columns, scale)
+        where = (self.position, self.run, self._sums, self._marks, heads, ring.columns, ring.window, scale)
+        is_spare = ring.columns > ring.window
         if ring.scales is None:
             kernels.attend[grid](
                 *(self._query, ring.keys, ring.values, *where),
@@ -238,6 +239,7 @@ class FusedStepper(Stepper):
                 HEAD=size,
                 TILE=TILE,
                 STAGES=2,
+                IS_SPARE=is_spare,
                 num_warps=4,
             )
         else:
@@ -248,6 +250,7 @@ class FusedStepper(Stepper):
                 HEAD=size,
                 TILE=TILE,
                 STAGES=3,
+                IS_SPARE=is_spare,
                 ON_DEVICE=self.device.type == "cuda",
                 num_warps=4,
             )

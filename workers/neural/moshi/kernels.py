@@ -149,9 +149,22 @@ def _share(position, run, slot, part, COLUMNS, PARTS: tl.constexpr, TILE: tl.con
 
 
 @triton.jit
+def _is_seen(position, slot, here, end, COLUMNS, WINDOW, IS_SPARE: tl.constexpr):
+    """Which of the columns ``here`` are filled and hold what the slot's query sees.
+
+    Without spare columns that is all there is.
+    """
+    inside = here < end
+    if IS_SPARE:
+        age = (tl.load(position + slot) % COLUMNS).to(tl.int32) - here
+        inside = inside & (tl.where(age < 0, age + COLUMNS, age) < WINDOW)
+    return inside
+
+
+@triton.jit
 def attend(
-    query, keys, values, position, run, sums, marks, HEADS, COLUMNS, scale,
-    PARTS: tl.constexpr, HEAD: tl.constexpr, TILE: tl.constexpr, STAGES: tl.constexpr,
+    query, keys, values, position, run, sums, marks, HEADS, COLUMNS, WINDOW, scale,
+    PARTS: tl.constexpr, HEAD: tl.constexpr, TILE: tl.constexpr, STAGES: tl.constexpr, IS_SPARE: tl.constexpr,
 ):  # fmt: skip
     """One part of one head's look at the ring: an unnormalised sum, its greatest score and its weight.
 
@@ -168,7 +181,7 @@ def attend(
     total = tl.zeros([16, HEAD], tl.float32)
     for start in tl.range(begin, end, TILE, num_stages=STAGES):
         here = start + place
-        inside = here < end
+        inside = _is_seen(position, slot, here, end, COLUMNS, WINDOW, IS_SPARE)
         key = tl.load(keys + base + here[None, :] * HEAD + at[:, None], inside[None, :], 0.0).to(asked.dtype)
         value = tl.load(values + base + here[:, None] * HEAD + at[None, :], inside[:, None], 0.0).to(asked.dtype)
         score = tl.dot(asked, key, input_precision="ieee") * scale
@@ -216,8 +229,9 @@ def _bytes_apart(two, ON_DEVICE: tl.constexpr):
 
 @triton.jit
 def attend_int8(
-    query, keys, values, key_scales, value_scales, position, run, sums, marks, HEADS, COLUMNS, scale,
-    PARTS: tl.constexpr, HEAD: tl.constexpr, TILE: tl.constexpr, STAGES: tl.constexpr, ON_DEVICE: tl.constexpr,
+    query, keys, values, key_scales, value_scales, position, run, sums, marks, HEADS, COLUMNS, WINDOW, scale,
+    PARTS: tl.constexpr, HEAD: tl.constexpr, TILE: tl.constexpr, STAGES: tl.constexpr, IS_SPARE: tl.constexpr,
+    ON_DEVICE: tl.constexpr,
 ):  # fmt: skip
     """The same over an int8 ring, given as int16: even and odd numbers of a row go through the matrix units apart.
 
@@ -238,7 +252,7 @@ def attend_int8(
     odd_total = tl.zeros([16, HALF], tl.float32)
     for start in tl.range(begin, end, TILE, num_stages=STAGES):
         here = start + place
-        inside = here < end
+        inside = _is_seen(position, slot, here, end, COLUMNS, WINDOW, IS_SPARE)
         key = tl.load(keys + (cells + here)[None, :] * HALF + at[:, None], inside[None, :], 0)
         value = tl.load(values + (cells + here)[:, None] * HALF + at[None, :], inside[:, None], 0)
         key_scale = tl.load(key_scales + cells + here, inside, 0.0).to(tl.float32)

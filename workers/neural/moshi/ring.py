@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
+Room = Callable[[str, tuple[int, ...], torch.dtype], Tensor]
+"""Gives a ring the tensor of a name; what is in it stays."""
 INT8_MOST = 127.0
 # Keeps the scale of a row of zeros above zero, so that dividing by it stays finite.
 INT8_LEAST = 1e-4
@@ -17,6 +21,10 @@ def sent(tensor: Tensor, device: torch.device) -> Tensor:
 
 class KvRing:
     """``keys`` and ``values`` are (slots, heads, columns, head size); position ``p`` lies in column ``p % columns``.
+
+    A query sees ``window`` positions, its own included. Columns beyond those are spare: a slot may be set back by so
+    many positions, as what it saw there has not been written over. ``room`` is where the tensors come from, if they are
+    not to be this ring's own.
 
     With ``store`` int8 each head's row has a scale of its own, (slots, heads, columns). What is read back is the same
     whether it was written frame by frame or in one piece.
@@ -33,12 +41,14 @@ class KvRing:
         store: torch.dtype,
         compute: torch.dtype,
         device: torch.device,
+        room: Room | None = None,
     ) -> None:
         self.columns, self.window = columns, window or columns
         self.compute = compute
         shape = (2, slots, heads, columns)
-        self._rows = torch.zeros(*shape, head_size, dtype=store, device=device)
-        self._scales = torch.zeros(shape, dtype=torch.float16, device=device) if store == torch.int8 else None
+        room = room or (lambda name, shape, dtype: torch.zeros(shape, dtype=dtype, device=device))
+        self._rows = room("rows", (*shape, head_size), store)
+        self._scales = room("scales", shape, torch.float16) if store == torch.int8 else None
 
     @property
     def keys(self) -> Tensor:

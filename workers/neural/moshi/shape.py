@@ -91,5 +91,20 @@ TINY = MoshiShape(
 )
 """The same in small, for tests without a device."""
 
-SHAPES = {"personaplex": PERSONAPLEX, "tiny": TINY}
+SMALL = MoshiShape(
+    width=1024,
+    layers=8,
+    heads=8,
+    ffn=2816,
+    window=750,
+    text_card=32_000,
+    code_card=64,
+    depth_width=256,
+    depth_layers=2,
+    depth_heads=4,
+    depth_ffn=704,
+)
+"""Half a gigabyte of weights, and a codec as small as that of ``TINY``: for measuring on a processor."""
+
+SHAPES = {"personaplex": PERSONAPLEX, "small": SMALL, "tiny": TINY}
 """What the option ``shape`` takes."""

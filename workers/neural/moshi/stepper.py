@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .ring import KvRing, sent
+from .ring import KvRing, Room, sent
 from .sampling import Sampling, drawn, keys_of
 from .shape import MoshiShape
 from .transformers import MoshiModel
@@ -48,10 +48,20 @@ class Stepper:
     frame made and what it was given. A slot that does not run stands still.
 
     The caller's codes of a frame are looked at in the next one: that is how the model was trained to be driven.
+
+    With ``spare`` a slot can be set back by so many frames. ``room`` gives the windows' tensors by the number of their
+    layer and their name.
     """
 
     def __init__(
-        self, model: MoshiModel, slots: int, *, store: torch.dtype | None = None, sampling: Sampling | None = None
+        self,
+        model: MoshiModel,
+        slots: int,
+        *,
+        store: torch.dtype | None = None,
+        sampling: Sampling | None = None,
+        spare: int = 0,
+        room: Room | None = None,
     ) -> None:
         self.model, self.shape, self.slots = model, model.shape, slots
         self.sampling = sampling or Sampling()
@@ -59,12 +69,14 @@ class Stepper:
         shape = self.shape
         self.rings = [
             KvRing(
-                *(slots, shape.heads, shape.window, shape.head_size),
+                *(slots, shape.heads, shape.window + spare, shape.head_size),
+                window=shape.window,
                 store=store or self.dtype,
                 compute=self.dtype,
                 device=self.device,
+                room=room and _numbered(room, number),
             )
-            for _ in range(shape.layers)
+            for number in range(shape.layers)
         ]
         self.user = self._ids(slots, shape.codebooks)
         self.run = torch.zeros(slots, dtype=torch.bool, device=self.device)
@@ -95,12 +107,17 @@ class Stepper:
         self._seeds[slot] = sent(torch.tensor(seed), self.device)
         self.place(slot, Standing.first(self.shape))
 
-    def place(self, slot: int, standing: Standing, *, origin: int = 0) -> None:
-        """Set where ``slot`` stands. ``origin`` is added to its position for the dice: frames that were left out."""
+    def place(self, slot: int, standing: Standing, *, origin: int = 0, position: int | None = None) -> None:
+        """Set where ``slot`` stands. ``origin`` is added to its position for the dice: frames that were left out.
+
+        ``position`` is where it goes on in its window; ``None``: where it is.
+        """
         self._made[slot] = sent(torch.tensor(standing.made), self.device)
         self._heard[slot] = sent(torch.tensor(standing.heard), self.device)
         self._forced[slot] = sent(torch.tensor(standing.forced), self.device)
         self._origin[slot].fill_(origin)
+        if position is not None:
+            self.position[slot].fill_(position)
 
     def follow(self, other: Stepper) -> None:
         """Stand where ``other`` stands in all slots, windows apart."""
@@ -218,3 +235,7 @@ class Stepper:
         for piece in rows.split(self.shape.window):
             self._through_piece(piece, slot, at)
             at += len(piece)
+
+
+def _numbered(room: Room, number: int) -> Room:
+    return lambda name, shape, dtype: room(f"{number}.{name}", shape, dtype)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import gc
+import sys
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,18 +15,21 @@ import torch
 from torch import Tensor
 
 from workers.engine.contract import EngineDead, EngineFacts, EngineFull, EngineRefused, Floats, Stepped
+from workers.engine.holding import Holding
 
+from ..keeping import Keeping
 from ..mimi.codec import FRAME_SAMPLES, RATE_HZ
 from ..moshi.ring import sent
 from ..moshi.sampling import seed_of
 from ..moshi.stepper import FREE, Standing
 from .aging import age
 from .beat import LOUDEST, Heard
-from .building import Parts, build
+from .building import Models, Parts, build, device_of, prepare
 from .memory import MemoryBroken, pack_frame, unpack_frames
 from .opening import SILENT_TEXTS, Opening, persona_text, plan_opening
 from .options import MEMORY_WINDOWS, NAME, RECORD_BYTES, EngineOptions, read_engine_options
 from .voices import VoiceUnknown
+from .windows import WindowLost, whose
 
 FRAME_MS = 80
 REFUSED = "invalid_duplex_runtime_config"
@@ -44,6 +48,16 @@ def make(options: Mapping[str, str]) -> PersonaPlexEngine:
     return PersonaPlexEngine(read_engine_options(options))
 
 
+@dataclass(frozen=True, slots=True)
+class _Session:
+    """Who is opened, the dice, and the record of the last frame, if there was one."""
+
+    name: str
+    whose: bytes
+    seed: tuple[int, int]
+    last: bytes
+
+
 class PersonaPlexEngine:
     """A ``FrameEngine``: 24 kHz in and out, one frame of 80 ms.
 
@@ -58,7 +72,10 @@ class PersonaPlexEngine:
 
     def __init__(self, options: EngineOptions) -> None:
         self.options = options
+        self._keeping: Keeping | None = None
+        self._models: Models | None = None
         self._parts: Parts | None = None
+        self._found_windows = False
         self._frames: dict[int, int] = {}
         self._stepped_s = 0.0
         self.facts = EngineFacts(
@@ -78,11 +95,26 @@ class PersonaPlexEngine:
             raise RuntimeError("the engine is not loaded")
         return self._parts
 
+    def hold(self, holding: Holding) -> None:
+        """Before all else: keep weights and windows in memory that outlives this process, as the options say."""
+        if self.options.keep != "nothing":
+            self._keeping = Keeping(holding, device_of(self.options))
+
+    def prepare(self) -> None:
+        """What can be done beside another engine that works on the device; ``load`` takes less time then."""
+        self._models = prepare(self.options, self._keeping)
+
     def load(self) -> None:
-        """Load, record and rehearse. Raises: WeightsMissing, NoRoom, and as torch does."""
-        parts = self._parts = build(self.options)
+        """Load, record and rehearse. Raises: WeightsMissing, NoRoom, NoMemory, and as torch does."""
+        parts = self._parts = build(self.options, self._keeping, self._models)
+        kept = [] if parts.windows is None else parts.windows.positions
+        for slot, position in enumerate(kept):
+            # A slot that does not run is written where its next frame will be: not into a window that is kept.
+            parts.beat.stepper.position[slot].fill_(position)
         parts.beat.record()
-        self._rehearse()
+        self._found_windows = any(kept)
+        if not self._found_windows:
+            self._rehearse()
         device = parts.beat.stepper.device
         name = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
         self.facts = replace(
@@ -91,7 +123,7 @@ class PersonaPlexEngine:
             window_frames=MEMORY_WINDOWS * parts.shape.window,
             device=name,
         )
-        if self.options.aged:
+        if self.options.aged and not self._found_windows:
             age(parts, None)
         # Nothing that was loaded will ever be garbage: a collection must not look at it in the middle of a beat.
         gc.collect()
@@ -110,8 +142,20 @@ class PersonaPlexEngine:
                 self._check(records)
             except MemoryBroken as error:
                 raise EngineRefused("runtime_open_failed", f"the session cannot be continued from {error}") from None
-        seed = seed_of(self.options.seed, opening.get("session_id", ""), opening.get("incarnation", 0))
-        return self._opened(slot, plan, seed, frame, records)
+        name = opening.get("session_id", "")
+        seed = seed_of(self.options.seed, name, opening.get("incarnation", 0))
+        session = _Session(name, whose(opening), seed, memory[-RECORD_BYTES:])
+        return self._opened(slot, plan, session, frame, records)
+
+    def place(self, opening: Mapping[str, Any], free: Sequence[int]) -> int:
+        """The free slot that holds the window of this opening's session, or else one that holds nobody's, if any."""
+        windows = self.parts.windows
+        if windows is None:
+            return free[-1]
+        slot = windows.slot_of(whose(opening))
+        if slot is not None and slot in free:
+            return slot
+        return next((each for each in reversed(free) if not windows.is_set(each)), free[-1])
 
     def opening_frames(self, opening: Mapping[str, Any]) -> int:
         """How many frames of the window the opening takes. Raises: EngineRefused."""
@@ -137,18 +181,23 @@ class PersonaPlexEngine:
         if int(records[:, 0].max()) > shape.text_card or int(records[:, 1:].max()) > shape.code_card:
             raise MemoryBroken("a memory of another model's ids")
 
-    def _opened(self, slot: int, plan: Opening, seed: tuple[int, int], frame: int, records: Tensor) -> Iterator[None]:
-        """Put in what is known, a chunk between two yields."""
-        beat, frames = self.parts.beat, frame + len(records)
-        with self._faults():
-            beat.reset(slot, seed)
+    def _opened(self, slot: int, plan: Opening, session: _Session, frame: int, records: Tensor) -> Iterator[None]:
+        """Put in what is known, a chunk between two yields; nothing of it, if the window is there as it was left."""
+        stepper, frames = self.parts.beat.stepper, frame + len(records)
         if frame == plan.frames:
             pieces, before, origin = list(plan.pieces), plan.standing, 0
         else:
             # Its beginning is forgotten: the first two frames only tell what those after them were given.
             before, origin = _standing_after(records[:2], self.parts.shape.made), frame + len(records[:2])
             pieces, records = [], records[2:]
-        if len(records) and self.options.rebuild == "fast" and not self._is_busy:
+        kept = self._set_back(slot, session, frames)
+        with self._faults():
+            self.parts.beat.reset(slot, session.seed)
+        if kept is not None:
+            _, standing = stepper.inputs_of(records, before)
+            with self._faults():
+                stepper.place(slot, standing, position=kept[0], origin=kept[1])
+        elif len(records) and self.options.rebuild == "fast" and not self._is_busy:
             self._rebuild(slot, pieces, records, before, origin)
         else:
             yield from self._prepare(slot, pieces, records, before, origin)
@@ -158,8 +207,23 @@ class PersonaPlexEngine:
                 self.parts.beat.synchronize()
             yield
         self._frames[slot] = frames
-        if self.options.aged:
-            age(self.parts, slot)
+        if kept is None:
+            position = age(self.parts, slot) if self.options.aged else frames - origin
+            if self.parts.windows is not None:
+                self.parts.windows.set(slot, session.whose, frames, position=position, origin=origin, last=session.last)
+
+    def _set_back(self, slot: int, session: _Session, frames: int) -> tuple[int, int] | None:
+        """Where the session's window goes on in ``slot``, and its origin; ``None``: it has to be made."""
+        windows = self.parts.windows
+        if windows is None:
+            return None
+        try:
+            return windows.set_back(slot, session.whose, frames, session.last)
+        except WindowLost as error:
+            if self._found_windows and session.last:
+                print(f"session={session.name} is rebuilt: {error}", file=sys.stderr)
+            windows.end(slot)
+            return None
 
     def _prepare(
         self, slot: int, pieces: Sequence[Tensor], records: Tensor, before: Standing, origin: int
@@ -226,6 +290,8 @@ class PersonaPlexEngine:
     def close(self, slot: int) -> None:
         """See ``FrameEngine``."""
         self._frames.pop(slot, None)
+        if self._parts is not None and self._parts.windows is not None:
+            self._parts.windows.end(slot)
 
     # -- the beat --------------------------------------------------------------------------------------------------
 
@@ -246,6 +312,8 @@ class PersonaPlexEngine:
     def _stepped(self, slot: int, row: int, heard: Heard, is_loud: bool) -> Stepped:
         memory = pack_frame(self._frames[slot], heard.records[row])
         self._frames[slot] += 1
+        if self.parts.windows is not None:
+            self.parts.windows.note(slot, memory)
         number = int(heard.text[row])
         is_word = number not in SILENT_TEXTS and number < self.parts.shape.text_card
         return Stepped(

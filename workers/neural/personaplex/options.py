@@ -6,18 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 NAME = "nvidia/personaplex-7b-v1"
-WINDOW_FRAMES = 3000
+WINDOWS_FRAMES = {"personaplex": 3000, "small": 750, "tiny": 24}
+"""How far each shape looks back."""
 RECORD_BYTES = 38
 MEMORY_WINDOWS = 2
 """How many windows are remembered: what lies in the window was itself shaped by what lay before it."""
 
 _NUMBERS = ("window_frames", "chunk_frames", "seed", "threads")
 _CHOICES = {
-    "shape": ("personaplex", "tiny"),
+    "shape": ("personaplex", "small", "tiny"),
     "dtype": ("auto", "bf16", "fp32"),
     "kv": ("auto", "bf16", "int8"),
     "path": ("auto", "plain", "fused"),
     "codec": ("fp32", "bf16"),
+    "keep": ("nothing", "weights", "windows"),
 }
 
 
@@ -25,13 +27,15 @@ _CHOICES = {
 class EngineOptions:
     """``weights`` is the folder of the published files, or ``random``: noise of the same size.
 
-    ``shape`` is ``personaplex``, or ``tiny`` for tests. ``slots`` is a number, or ``auto``: as many as fit.
+    ``shape`` is ``personaplex``, or ``tiny`` for tests, or ``small`` for measuring on a processor. ``slots`` is a number, or ``auto``: as many as fit.
     ``window_frames`` shortens the window of 3000 frames; ``kv`` is how keys and values are kept (``auto``: in the
     model's own numbers); ``path`` is which kernels are used. ``chunk_frames`` is how much known context goes in
     between two beats.
     ``rebuild`` is how a lost session's window comes back: in long pieces (``fast``), equal up to rounding, or frame by
     frame through the kernels that made it (``exact``), equal bit by bit and much slower. ``seed`` changes all dice.
     ``threads`` is torch's on a processor; 0 leaves it to torch. ``codec`` is what the sound's codec computes in.
+    ``keep`` is what outlives the engine's process when it dies, in memory that another process owns: ``weights``, or
+    those and the sessions' ``windows``. With ``standby`` another engine's process waits for that moment.
     ``aged`` is for measuring, with ``weights`` ``random``: every session counts as one whose windows are full.
     """
 
@@ -49,6 +53,8 @@ class EngineOptions:
     chunk_frames: int = 512
     threads: int = 0
     codec: str = "fp32"
+    keep: str = "nothing"
+    standby: bool = False
     aged: bool = False
 
     def __post_init__(self) -> None:
@@ -69,7 +75,7 @@ class EngineOptions:
     @property
     def memory_bytes(self) -> int:
         """How much of a session's memory is worth keeping."""
-        window = self.window_frames or (WINDOW_FRAMES if self.shape == "personaplex" else 24)
+        window = self.window_frames or WINDOWS_FRAMES[self.shape]
         return MEMORY_WINDOWS * window * RECORD_BYTES
 
 
@@ -86,7 +92,7 @@ def read_engine_options(options: Mapping[str, str]) -> EngineOptions:
                 found[name] = int(options[name])
             except ValueError:
                 raise ValueError(_says(name, f"is {options[name]!r}", "it is a number")) from None
-    for name in {"greedy", "aged"} & set(options):
+    for name in {"greedy", "standby", "aged"} & set(options):
         word = options[name].strip().lower()
         if word not in {"yes", "no", "true", "false", "1", "0"}:
             raise ValueError(_says(name, f"is {word!r}", "it is yes or no"))

@@ -10,7 +10,7 @@ from workers.neural.measure.checks import Bench, against_oracle, isolation, nois
 from workers.neural.moshi.shape import TINY
 from workers.neural.moshi.stepper import Stepper
 
-pytestmark = [pytest.mark.neural, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.neural, pytest.mark.timeout(300)]
 
 MODEL = noisy_model(TINY, torch.float32, torch.device("cpu"))
 

@@ -11,7 +11,7 @@ from workers.neural.measure.pace import PERIOD_S, Plan, paced, rebuild_all, reme
 from workers.neural.personaplex.engine import PersonaPlexEngine, make
 from workers.neural.personaplex.memory import unpack_frames
 
-pytestmark = [pytest.mark.neural, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.neural, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")

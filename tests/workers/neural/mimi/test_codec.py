@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from workers.neural.mimi.codec import FRAME_SAMPLES, StreamingCodec
 from workers.neural.mimi.noise import noisy_mimi
 
-pytestmark = [pytest.mark.neural, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.neural, pytest.mark.timeout(300)]
 
 MODEL = noisy_mimi(small=True, seed=3)
 # Longer than the window of the codec's transformers, which is 125 frames.

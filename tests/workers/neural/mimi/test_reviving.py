@@ -10,7 +10,7 @@ from workers.neural.mimi.codec import FRAME_SAMPLES, StreamingCodec
 from workers.neural.mimi.noise import noisy_mimi
 from workers.neural.mimi.reviving import PRIMED_FRAMES, Reviver
 
-pytestmark = [pytest.mark.neural, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.neural, pytest.mark.timeout(300)]
 
 MODEL = noisy_mimi(small=True, seed=3)
 

@@ -35,17 +35,17 @@ def few_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fused, "PROGRAMS", 1)
 
 
-def pair(model: MoshiModel, store: torch.dtype, *, greedy: bool) -> tuple[Stepper, Stepper]:
+def pair(model: MoshiModel, store: torch.dtype, *, greedy: bool, spare: int = 0) -> tuple[Stepper, Stepper]:
     from workers.neural.moshi.fused import FusedStepper
 
     how = Sampling(greedy=greedy, code_top=16)
     steppers = (
-        Stepper(model, SLOTS, store=store, sampling=how),
-        FusedStepper(model, SLOTS, store=store, sampling=how),
+        Stepper(model, SLOTS, store=store, sampling=how, spare=spare),
+        FusedStepper(model, SLOTS, store=store, sampling=how, spare=spare),
     )
     for number in range(SHAPE.layers):
         for slot in range(SLOTS):
-            rows = torch.randn(2, SHAPE.heads, SHAPE.window, SHAPE.head_size, device=DEVICE)
+            rows = torch.randn(2, SHAPE.heads, SHAPE.window + spare, SHAPE.head_size, device=DEVICE)
             for one in steppers:
                 one.rings[number].fill(slot, rows)
     return steppers
@@ -53,11 +53,12 @@ def pair(model: MoshiModel, store: torch.dtype, *, greedy: bool) -> tuple[Steppe
 
 @pytest.mark.usefixtures("few_parts")
 @pytest.mark.parametrize(("store", "greedy"), [(torch.float32, False), (torch.int8, True)])
+@pytest.mark.parametrize("spare", [0, 3])
 def test_a_step_gives_the_same_ids_and_nearly_the_same_numbers(
-    model: MoshiModel, store: torch.dtype, greedy: bool
+    model: MoshiModel, store: torch.dtype, greedy: bool, spare: int
 ) -> None:
     torch.manual_seed(3)
-    plain, fused = pair(model, store, greedy=greedy)
+    plain, fused = pair(model, store, greedy=greedy, spare=spare)
     for position, running in (([0, 7], [True, True]), ([8, 30], [False, True]), ([3, 31], [True, True])):
         user = torch.randint(0, SHAPE.code_card, (SLOTS, 8), device=DEVICE)
         for one in (plain, fused):
@@ -89,9 +90,9 @@ def test_a_piece_leaves_the_same_window(model: MoshiModel, store: torch.dtype) -
 
 @pytest.mark.usefixtures("few_parts")
 @pytest.mark.parametrize("store", [torch.float32, torch.int8])
-@pytest.mark.parametrize("length", [6, 8, 13, 21])
+@pytest.mark.parametrize(("length", "spare"), [(6, 0), (8, 0), (13, 0), (21, 0), (9, 3), (21, 3)])
 def test_all_of_a_session_in_one_pass_leaves_the_window_that_its_pieces_leave(
-    monkeypatch: pytest.MonkeyPatch, store: torch.dtype, length: int
+    monkeypatch: pytest.MonkeyPatch, store: torch.dtype, length: int, spare: int
 ) -> None:
     """Shorter than the window, as long, and with one, two and more blocks behind it; in two layers."""
     from workers.neural.moshi import fused as module
@@ -99,13 +100,13 @@ def test_all_of_a_session_in_one_pass_leaves_the_window_that_its_pieces_leave(
     monkeypatch.setattr(module, "BLOCK", 4)
     deep = MoshiModel(replace(SHAPE, layers=2)).to(DEVICE)
     deep.fill_with_noise(2)
-    plain, fused = Stepper(deep, SLOTS, store=store), module.FusedStepper(deep, SLOTS, store=store)
+    plain, fused = (kind(deep, SLOTS, store=store, spare=spare) for kind in (Stepper, module.FusedStepper))
     ids = torch.randint(0, SHAPE.code_card, (length, SHAPE.streams), device=DEVICE)
     for number in range(length):
         plain.prefill(1, ids[number : number + 1], number)
     fused.prefill_whole(1, [ids[:5], ids[5:]])
     assert torch.equal(fused.position, plain.position)
     for mine, theirs in zip(fused.rings, plain.rings, strict=True):
-        columns = min(length, SHAPE.window)
+        columns = min(length, SHAPE.window + spare)
         for found, true in zip(mine.read(1, columns), theirs.read(1, columns), strict=True):
             assert torch.allclose(found, true, atol=1e-5 if store == torch.float32 else 0.05)

@@ -101,7 +101,7 @@ def test_a_session_goes_on_in_another_slot_of_another_stepper(store: torch.dtype
     assert alone(other, 3, SAID[0], start=frames) == whole[frames:]
 
 
-def test_two_windows_of_a_longer_session_are_enough_and_one_is_not() -> None:
+def test_two_windows_of_a_longer_session_are_enough_and_one_is_not() -> None:  # V49
     """Two layers: what the upper one keeps was made from what the lower one saw a window before."""
     one = stepper(sampling=Sampling(greedy=True))
     said = torch.cat([SAID[0], SAID[1]])

@@ -9,7 +9,7 @@ from workers.neural.mimi.streaming import WindowedTransformer
 from workers.neural.moshi.shape import TINY
 from workers.neural.personaplex.engine import make
 
-pytestmark = [pytest.mark.neural, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.neural, pytest.mark.timeout(300)]
 
 
 def test_a_session_of_an_aged_engine_begins_behind_its_window_and_its_neighbours_stay_where_they_are() -> None:

@@ -14,7 +14,7 @@ from workers.neural.moshi.transformers import MoshiModel
 from workers.neural.personaplex.beat import Beat
 from workers.neural.personaplex.opening import silence_of
 
-pytestmark = [pytest.mark.neural, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.neural, pytest.mark.timeout(300)]
 
 MODEL = MoshiModel(TINY)
 MODEL.fill_with_noise(1)

@@ -11,7 +11,7 @@ from workers.neural.moshi.shape import TINY
 from workers.neural.personaplex.building import build, bytes_per_slot, stepper_class
 from workers.neural.personaplex.options import EngineOptions
 
-pytestmark = [pytest.mark.neural, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.neural, pytest.mark.timeout(300)]
 
 
 def test_a_slot_takes_what_its_window_and_its_codec_take() -> None:

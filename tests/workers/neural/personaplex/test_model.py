@@ -90,15 +90,16 @@ async def test_a_call_is_one_endless_answer_and_is_remembered(model: SteppingMod
     await session.perform(CloseModel())
 
 
-async def test_a_call_goes_on_in_the_same_answer_when_the_engine_is_killed(model: SteppingModel) -> None:
+async def goes_on_when_killed(model: SteppingModel) -> None:
+    """A call goes on in the same answer when its engine is killed."""
     ear = Ear()
     session = await model.open(opening("a"), ear)
     for number in range(4):
         await session.perform(said(number))
         await ear.pieces(number + 1)
-    process = model.engine._process
-    assert process is not None
-    os.kill(process.pid, signal.SIGKILL)
+    pid = model.engine.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
     await model.engine.ended()
     number = 4
     async with asyncio.timeout(PATIENCE_S):
@@ -110,6 +111,19 @@ async def test_a_call_goes_on_in_the_same_answer_when_the_engine_is_killed(model
     assert sum(isinstance(one, ModelSpoke) for one in ear.heard) == 1
     first, ids = unpack_frames(ear.memory())
     assert first == 6 + 4 + 6 and len(ids) >= 6
+
+
+async def test_a_call_goes_on_in_the_same_answer_when_the_engine_is_killed(model: SteppingModel) -> None:
+    await goes_on_when_killed(model)
+
+
+async def test_so_it_does_where_another_process_has_kept_all_of_it() -> None:
+    model = PLUGIN({**OPTIONS, "keep": "windows", "standby": "yes"})
+    await model.load()
+    assert model.engine.starter.holder is not None
+    await goes_on_when_killed(model)
+    await model.unload()
+    assert model.engine.starter.holder is None
 
 
 async def test_another_worker_takes_a_call_over_by_its_memory(model: SteppingModel) -> None:

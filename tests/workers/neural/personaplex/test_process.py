@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 import torch
 
+from tests.support.held import holder
 from workers.engine.contract import Stepped
 from workers.engine.process import EngineEvent, EngineProcess, Failed, Ready, Refused
-from workers.neural.personaplex.engine import make
+from workers.engine.starting import Ways
+from workers.neural.personaplex.engine import PersonaPlexEngine, make
 from workers.neural.personaplex.memory import unpack_frames
 
 pytestmark = [pytest.mark.neural, pytest.mark.timeout(300)]
@@ -57,6 +59,22 @@ async def talk(engine: EngineProcess, ear: Ear, sound: np.ndarray) -> list[Stepp
     return ear.stepped[before:]
 
 
+def check(found: list[Stepped], never_killed: PersonaPlexEngine) -> None:
+    """Hold these frames against those of an engine that was never killed, of the same codes of the caller."""
+    _, ids = unpack_frames(b"".join(one.memory for one in found))
+    never_killed.load()
+    for _ in never_killed.open(0, OPENING, b""):
+        pass
+    beat, parts = never_killed.parts.beat, never_killed.parts.beat.parts
+    for number, one in enumerate(found):
+        heard = torch.from_numpy(ids[number, 9:])
+        beat.parts = (lambda heard=heard: beat.stepper.user.copy_(heard.expand(2, -1)), *parts[1:])  # type: ignore[misc]
+        (true,) = never_killed.step([0], SOUND[:1])
+        assert (one.memory, one.text) == (true.memory, true.text), number
+        sound, true_sound = (np.frombuffer(each.pcm, np.int16).astype(int) for each in (one, true))
+        assert abs(sound - true_sound).max() <= 1, number
+
+
 async def test_a_session_whose_process_was_killed_goes_on_in_the_next_one() -> None:
     """All its ids are those that one engine makes, which was never killed, of the same codes of the caller."""
     engine = EngineProcess(FACTORY, OPTIONS, python=sys.executable)
@@ -66,9 +84,9 @@ async def test_a_session_whose_process_was_killed_goes_on_in_the_next_one() -> N
     engine.open("a", OPENING, ear)
     await ear.until(lambda heard: heard == [Ready()])
     found = await talk(engine, ear, SOUND[:14])
-    process = engine._process
-    assert process is not None
-    os.kill(process.pid, signal.SIGKILL)
+    pid = engine.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
     await engine.ended()
     assert isinstance(ear.heard[-1], Failed)
     await engine.start(timeout_s=PATIENCE_S)
@@ -76,21 +94,36 @@ async def test_a_session_whose_process_was_killed_goes_on_in_the_next_one() -> N
     engine.open("a", OPENING, second, b"".join(one.memory for one in found))
     found += await talk(engine, second, SOUND[14:])
     await engine.stop()
+    assert len(found) == len(SOUND)
+    check(found, make(OPTIONS))
 
-    _, ids = unpack_frames(b"".join(one.memory for one in found))
-    assert len(ids) == len(SOUND)
-    never_killed = make(OPTIONS)
-    never_killed.load()
-    for _ in never_killed.open(0, OPENING, b""):
-        pass
-    beat, parts = never_killed.parts.beat, never_killed.parts.beat.parts
-    for number, one in enumerate(found):
-        heard = torch.from_numpy(ids[number, 9:])
-        beat.parts = (lambda heard=heard: beat.stepper.user.copy_(heard.expand(2, -1)), *parts[1:])  # type: ignore[misc]
-        true = never_killed.step([0], SOUND[number : number + 1])[0]
-        assert (one.memory, one.text) == (true.memory, true.text), number
-        sound, true_sound = (np.frombuffer(each.pcm, np.int16).astype(int) for each in (one, true))
-        assert abs(sound - true_sound).max() <= 1, number
+
+async def test_one_that_waited_goes_on_in_the_window_that_was_left() -> None:
+    """Killed again and again, each time with frames on their way that nobody will hear of."""
+    options = {**OPTIONS, "keep": "windows", "standby": "yes"}
+    ways = Ways(holds=True, standby=True, steady_s=0.0, standby_after_s=0.0)
+    engine = EngineProcess(FACTORY, options, python=sys.executable, ways=ways)
+    await engine.start(timeout_s=PATIENCE_S)
+    found: list[Stepped] = []
+    for _ in range(3):
+        ear = Ear()
+        engine.open("a", OPENING, ear, b"".join(one.memory for one in found))
+        await talk(engine, ear, SOUND[:9])
+        async with asyncio.timeout(PATIENCE_S):
+            await engine.starter.standby.prepared.wait()
+        waiting, pid = engine.starter.standby.pid, engine.pid
+        assert pid is not None
+        engine.feed("a", SOUND[9:12].tobytes())
+        os.kill(pid, signal.SIGKILL)
+        await engine.ended()
+        found += ear.stepped
+        await engine.start(timeout_s=PATIENCE_S)
+        assert engine.pid == waiting
+    await engine.stop()
+    with holder() as lines:
+        never_killed = make(options)
+        never_killed.hold(lines())
+        check(found, never_killed)
 
 
 async def test_refusals_come_through_with_code_and_field() -> None:

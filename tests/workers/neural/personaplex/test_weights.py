@@ -23,7 +23,7 @@ from workers.neural.personaplex.weights import (
     load_moshi,
 )
 
-pytestmark = [pytest.mark.neural, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.neural, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")

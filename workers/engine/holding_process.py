@@ -1,0 +1,105 @@
+"""The process that owns memory for engines, and does nothing else: it is there when they are not.
+
+Started by the worker with one end of a socket. Over that come the lines of engines, as descriptors; when it closes, as
+it does however the worker ends, this process ends and its memory with it.
+"""
+
+from __future__ import annotations
+
+import json
+import selectors
+import socket
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from .holding import PACKET_BYTES
+from .holding_cuda import DeviceFailed
+from .holding_memory import Memory, NoMemory, Places
+
+
+@dataclass(slots=True)
+class _Held:
+    memory: Memory
+    place: str
+    mark: str | None = None
+
+
+class Holder:
+    """Serves whoever is handed over through ``control``, until that is closed. Run it once."""
+
+    def __init__(self, control: socket.socket, places: Places | None = None) -> None:
+        self._control = control
+        self._places = places or Places()
+        self._blocks: dict[str, _Held] = {}
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(control, selectors.EVENT_READ)
+
+    def run(self) -> None:
+        """Answer until the worker is gone."""
+        while True:
+            for key, _ in self._selector.select():
+                if key.fileobj is self._control:
+                    if not self._take_line():
+                        return
+                elif isinstance(key.fileobj, socket.socket):
+                    self._answer(key.fileobj)
+
+    def _take_line(self) -> bool:
+        """A new engine's line; false once there is nobody left to hand one over."""
+        try:
+            data, descriptors, _, _ = socket.recv_fds(self._control, 1, 1)
+        except ConnectionError:
+            return False
+        for descriptor in descriptors:
+            line = socket.socket(fileno=descriptor)
+            line.setblocking(True)
+            self._selector.register(line, selectors.EVENT_READ)
+        return bool(data)
+
+    def _answer(self, line: socket.socket) -> None:
+        try:
+            data = line.recv(PACKET_BYTES)
+            if data:
+                answer, descriptors = self._answer_to(json.loads(data))
+                socket.send_fds(line, [json.dumps(answer).encode()], descriptors)
+                return
+        except ConnectionError:
+            pass  # whoever asked is gone, and is let go below
+        self._selector.unregister(line)
+        line.close()
+
+    def _answer_to(self, question: dict[str, Any]) -> tuple[dict[str, Any] | None, list[int]]:
+        try:
+            return self._carried_out(question)
+        except (NoMemory, DeviceFailed, ValueError) as error:
+            return {"error": str(error)}, []
+
+    def _carried_out(self, question: dict[str, Any]) -> tuple[dict[str, Any] | None, list[int]]:
+        name = question["name"]
+        if question["do"] == "make":
+            self._make(name, question["size"], question["place"])
+        held = self._blocks.get(name)
+        if held is None:
+            return None, []
+        if question["do"] == "mark":
+            held.mark = question["mark"]
+            return {}, []
+        ticket, descriptors = held.memory.ticket()
+        return {"size": held.memory.size, "place": held.place, "mark": held.mark, "ticket": ticket}, descriptors
+
+    def _make(self, name: str, size: int, place: str) -> None:
+        if old := self._blocks.pop(name, None):
+            old.memory.free()
+        self._blocks[name] = _Held(self._places.make(place, size, name), place)
+
+
+def main(arguments: list[str]) -> int:
+    """Argument: the descriptor of the worker's socket."""
+    with socket.socket(fileno=int(arguments[0])) as control:
+        Holder(control).run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
