@@ -9,25 +9,22 @@ speech goes on meanwhile. What the tools gave is forced into the channel as ``<T
 from __future__ import annotations
 
 import json
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 OPEN, CLOSE, RESPONSE_END = "<SPECIAL_20>", "<SPECIAL_21>", "<SPECIAL_22>"
+PAD = "<SPECIAL_12>"
+"""A frame in which a channel says nothing."""
 MOST_TOOLS = 5
-MOST_PENDING = 8
-"""Batches of outputs that may wait to be forced in: each takes seconds, a frame a token."""
-LONGEST_CALL_CHARS = 16_384
+LONGEST_CALL_CHARS = 4_096
 """A call that grows longer is none: whatever the model is doing, it is not calling a tool."""
+STUCK_FRAMES = 50
+"""A call of which nothing more was written for so long is not written to its end any more."""
 
 _RULE = (
     "Call a tool by answering with its name and arguments in this form, and with nothing else: "
     '<TOOLCALL>[{"name": ..., "arguments": ...}, ...]</TOOLCALL>'
 )
-
-
-class TooManyOutputs(Exception):
-    """More outputs wait to be said to the model than it could take in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +48,7 @@ def prompt_of(instructions: str, tools: Sequence[Mapping[str, object]]) -> str:
 
 def _shown(place: int, tool: Mapping[str, object]) -> dict[str, object]:
     inner = tool.get("function", tool)
-    name = inner.get("name") if isinstance(inner, Mapping) else None
+    name = tool.get("name") or (inner.get("name") if isinstance(inner, Mapping) else None)
     if not isinstance(inner, Mapping) or not isinstance(name, str) or not name:
         raise ValueError(f"tools[{place}] has no name")
     return {
@@ -62,20 +59,30 @@ def _shown(place: int, tool: Mapping[str, object]) -> dict[str, object]:
 
 
 class CallReader:
-    """Takes the channel's text as it comes, a token or a few characters at a time, and gives whole calls."""
+    """Takes the channel's text as it comes, a token or a few characters at a time, and gives whole calls.
 
-    def __init__(self) -> None:
-        self._text = ""
-        self._is_open = False
+    ``calling`` is that of the one that read before: where a call broke off, it goes on.
+    """
+
+    def __init__(self, calling: str | None = None) -> None:
+        self._text = calling or ""
+        self._is_open = calling is not None
+        self._silent = 0
 
     @property
     def is_calling(self) -> bool:
         """Whether a call has begun and not ended."""
         return self._is_open
 
+    @property
+    def calling(self) -> str | None:
+        """What there is of the call that is being written, ``None`` between calls."""
+        return self._text if self._is_open else None
+
     def feed(self, text: str) -> list[ToolCall]:
-        """The calls that ``text`` completes, in order. What lies outside of calls is left out."""
+        """The calls that ``text``, that of one frame, completes, in order. What lies outside of calls is left out."""
         self._text += text
+        self._silent = 0 if text else self._silent + 1
         found: list[ToolCall] = []
         while True:
             if not self._is_open:
@@ -88,7 +95,7 @@ class CallReader:
             if marker:
                 found += calls_of(body)
                 self._text, self._is_open = rest, False
-            elif len(self._text) > LONGEST_CALL_CHARS:
+            elif len(self._text) > LONGEST_CALL_CHARS or self._silent > STUCK_FRAMES:
                 found.append(ToolCall(None, self._text))
                 self._text, self._is_open = "", False
             else:
@@ -111,34 +118,6 @@ def _call(said: object) -> ToolCall:
         return ToolCall(None, json.dumps(said, ensure_ascii=False))
     arguments = said.get("arguments", {})
     return ToolCall(name, arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False))
-
-
-class OutputFeeder:
-    """The outputs that wait to be forced into the channel, as ids; ``encode`` knows each marker as one id."""
-
-    def __init__(self, encode: Callable[[str], Sequence[int]]) -> None:
-        self._encode = encode
-        self._batches: deque[deque[int]] = deque()
-
-    def __len__(self) -> int:
-        """Batches that wait, the one that is being fed included."""
-        return len(self._batches)
-
-    def put(self, outputs: Sequence[str]) -> None:
-        """Let one batch wait: the outputs of calls that were made together. Raises: TooManyOutputs."""
-        if len(self._batches) >= MOST_PENDING:
-            raise TooManyOutputs(f"{MOST_PENDING} tool outputs are waiting to be said to the model already")
-        self._batches.append(deque(self._encode(response_of(outputs) + RESPONSE_END)))
-
-    def take(self) -> int | None:
-        """The id to force into the next frame; ``None`` leaves the frame to the model."""
-        if not self._batches:
-            return None
-        batch = self._batches[0]
-        number = batch.popleft()
-        if not batch:
-            self._batches.popleft()
-        return number
 
 
 def response_of(outputs: Sequence[str]) -> str:

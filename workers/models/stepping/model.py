@@ -8,8 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from duplex_es.model import Emit, ModelInfo, OpenModel
+from workers.engine.contract import EngineFacts
 from workers.engine.process import EngineLost, EngineProcess
+from workers.engine.starting import Ways
 
+from ..cards import with_room_for
 from ..keeping import EngineKeeper
 from .session import SteppingSession
 from .voice import Manner
@@ -19,12 +22,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class EnginePlan:
-    """Which engine, with which options, in which interpreter."""
+    """Which engine, with which options, in which interpreter; ``ways``: what the next one need not do again."""
 
     factory: str
     options: Mapping[str, str] = field(default_factory=dict)
     python: str = sys.executable
     environment: Mapping[str, str] = field(default_factory=dict)
+    ways: Ways = field(default_factory=Ways)
 
 
 class SteppingModel:
@@ -45,7 +49,7 @@ class SteppingModel:
         self.info = info
         self.capacity: int | None = None
         self._keeper = EngineKeeper(
-            EngineProcess(plan.factory, plan.options, python=plan.python, environment=plan.environment)
+            EngineProcess(plan.factory, plan.options, python=plan.python, environment=plan.environment, ways=plan.ways)
         )
         self._manner = manner
         self._refuse = refuse
@@ -67,6 +71,7 @@ class SteppingModel:
                 f"the engine works at {facts.input_rate_hz} and {facts.output_rate_hz} Hz, not as announced"
             )
         self.capacity = facts.slots
+        self.info = with_room_for(self.info, facts.slots)
         self._keeper.keep()
 
     async def unload(self) -> None:
@@ -77,6 +82,9 @@ class SteppingModel:
     async def open(self, request: OpenModel, emit: Emit) -> SteppingSession:
         """Begin a session, or go on from its memory. Raises: ModelRefused."""
         self._refuse(request)
-        facts = self._keeper.facts()
-        session = SteppingSession(self.engine, facts, request, emit, self._manner)
+        session = self._session(request, emit, self._keeper.facts())
         return await self._keeper.opened(session, request.session_id)
+
+    def _session(self, request: OpenModel, emit: Emit, facts: EngineFacts) -> SteppingSession:
+        """One session that is not open yet, for models whose sessions do more."""
+        return SteppingSession(self.engine, facts, request, emit, self._manner)

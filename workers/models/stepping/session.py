@@ -24,6 +24,7 @@ from workers.engine.process import EngineProcess
 from workers.engine.units import UnitDone
 
 from ..seat import Seat
+from .meter import StepMeter
 from .voice import Manner, Voice
 
 OPENING_S = 30.0
@@ -38,14 +39,21 @@ class SteppingSession:
     """
 
     def __init__(
-        self, engine: EngineProcess, facts: EngineFacts, request: OpenModel, emit: Emit, manner: Manner
+        self,
+        engine: EngineProcess,
+        facts: EngineFacts,
+        request: OpenModel,
+        emit: Emit,
+        manner: Manner,
+        voice: Voice | None = None,
     ) -> None:
         self._engine = engine
         self._facts = facts
-        self._emit = emit
-        self._seat = Seat(engine, facts, f"{request.session_id}:{request.incarnation}", self)
+        self._emit = self._meter = StepMeter(emit, facts.output_rate_hz)
+        name = f"{request.session_id}:{request.incarnation}"
+        self._seat = Seat(engine, facts, name, self, overfull=self._overfull)
         self._opening = opening_of(request)
-        self._voice = Voice(manner, epoch=request.epoch, open_turn=request.open_turn)
+        self._voice = voice or Voice(manner, epoch=request.epoch, open_turn=request.open_turn)
         self._memory = bytearray(request.memory)
 
     async def open(self) -> None:
@@ -87,6 +95,7 @@ class SteppingSession:
     # -- the engine's session --------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
+        """Take a place, the first one or the next."""
         self._seat.begin(self._opening, bytes(self._memory))
 
     def _start_over(self) -> None:
@@ -107,6 +116,8 @@ class SteppingSession:
     def done(self, result: Stepped | UnitDone) -> None:
         """See ``Sitter``."""
         if isinstance(result, Stepped):
+            turn = (self._voice.epoch, self._voice.turn) if self._voice.is_open else None
+            self._meter.stepped(self._engine.timing.work_ms, turn)
             self._take(result)
 
     def dropped(self, duration_ms: int) -> None:
@@ -120,15 +131,23 @@ class SteppingSession:
     def lost(self) -> None:
         """See ``Sitter``. The answer waits for the next engine."""
 
+    def _overfull(self, message: str) -> None:
+        """What the engine was to be informed of was not taken; nothing is said to it here."""
+
     def _take(self, stepped: Stepped) -> None:
+        """Signal what one frame gave."""
         if stepped.memory:
-            self._memory += stepped.memory
-            most = self._facts.window_frames * self._facts.memory_bytes
-            if len(self._memory) > 2 * most:
-                del self._memory[:-most]
+            self._keep(stepped.memory)
             self._emit(ModelRemembered(epoch=self._voice.epoch, data=stepped.memory))
         for signal in self._voice.take(stepped.pcm, stepped.text, speaks=stepped.speaks):
             self._emit(signal)
+
+    def _keep(self, memory: bytes) -> None:
+        """Remember a frame for the next engine."""
+        self._memory += memory
+        most = self._facts.window_frames * self._facts.memory_bytes
+        if len(self._memory) > 2 * most:
+            del self._memory[:-most]
 
 
 def opening_of(request: OpenModel) -> Mapping[str, Any]:

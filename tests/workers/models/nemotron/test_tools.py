@@ -9,13 +9,11 @@ import pytest
 from workers.models.nemotron.tools import (
     CLOSE,
     LONGEST_CALL_CHARS,
-    MOST_PENDING,
     OPEN,
     RESPONSE_END,
+    STUCK_FRAMES,
     CallReader,
-    OutputFeeder,
     ToolCall,
-    TooManyOutputs,
     calls_of,
     prompt_of,
     response_of,
@@ -91,6 +89,14 @@ def test_a_call_that_never_ends_is_given_up() -> None:
     assert reader.feed(CALL) == CALLS
 
 
+def test_a_call_that_is_not_written_on_is_given_up() -> None:
+    reader = CallReader()
+    reader.feed(CALL[:-20])
+    assert [call for _ in range(STUCK_FRAMES) for call in reader.feed("")] == []
+    (call,) = reader.feed("")
+    assert call.name is None and not reader.is_calling
+
+
 def test_outputs_are_json_where_they_are_and_text_where_not() -> None:
     assert response_of(['{"on": true}', "it is on"]) == '<TOOL_RESPONSE>[{"on": true}, "it is on"]</TOOL_RESPONSE>'
 
@@ -105,24 +111,11 @@ def test_an_output_cannot_end_itself_or_call_a_tool() -> None:
     assert "<SPECIAL_" not in said
 
 
-def test_outputs_are_fed_an_id_a_frame_in_their_order() -> None:
-    feeder = OutputFeeder(lambda text: [ord(char) for char in text])
-    assert feeder.take() is None
-    feeder.put(["1"])
-    feeder.put(["2", "3"])
-    fed = ""
-    while (number := feeder.take()) is not None:
-        fed += chr(number)
-    assert fed == "".join(f"<TOOL_RESPONSE>[{said}]</TOOL_RESPONSE>{RESPONSE_END}" for said in ("1", "2, 3"))
-    assert len(feeder) == 0
-
-
-def test_no_more_outputs_wait_than_can_be_said() -> None:
-    feeder = OutputFeeder(lambda text: [1, 2])
-    for _ in range(MOST_PENDING):
-        feeder.put(["x"])
-    with pytest.raises(TooManyOutputs):
-        feeder.put(["x"])
-    feeder.take()
-    feeder.take()
-    feeder.put(["x"])
+def test_a_call_that_broke_off_is_read_on_by_a_successor() -> None:
+    for cut in range(len(OPEN), len(CALL)):
+        first = CallReader()
+        found = first.feed(CALL[:cut])
+        assert found == [] and first.calling is not None
+        second = CallReader(first.calling)
+        assert second.feed(CALL[cut:]) == CALLS
+    assert CallReader().calling is None

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from duplex_es.model import ModelFinished, ModelListened, ModelProducedAudio, ModelSpoke, Signal
+from duplex_es.model import (
+    ModelCalledFunction,
+    ModelFinished,
+    ModelListened,
+    ModelProducedAudio,
+    ModelProducedText,
+    ModelSpoke,
+    Signal,
+)
 from workers.models.stepping.voice import Manner, Voice
 
 pytestmark = pytest.mark.unit
@@ -66,3 +74,35 @@ def test_a_newer_epoch_cuts_the_answer_without_a_word_and_an_older_one_changes_n
     voice.adopt(2)
     assert take(voice, (PCM, "", True))[0] == ModelSpoke(epoch=2, turn=1)
     assert list(Voice(ENDLESS, epoch=0).finish()) == []
+
+
+def test_an_answer_may_begin_before_its_sound_and_words_without_any_are_text() -> None:
+    voice = Voice(BY_TURNS, epoch=0)
+    assert kinds(take(voice, (b"", "", True), (PCM, "a", True), (b"", "b", True))) == [
+        ModelSpoke,
+        ModelProducedAudio,
+        ModelProducedText,
+    ]
+
+
+def test_an_answer_that_was_asked_for_says_so_once_and_a_newer_epoch_forgets_the_request() -> None:
+    voice = Voice(BY_TURNS, epoch=0)
+    voice.ask("resp_1")
+    assert take(voice, (PCM, "a", True))[0] == ModelSpoke(epoch=0, turn=0, response_id="resp_1")
+    assert voice.asked is None
+    voice.ask("resp_2")
+    voice.adopt(1)
+    assert take(voice, (PCM, "a", True))[0] == ModelSpoke(epoch=1, turn=1)
+
+
+def test_a_call_belongs_to_the_open_answer_or_is_a_turn_of_its_own() -> None:
+    voice = Voice(BY_TURNS, epoch=0)
+    assert voice.call("c", "f", "{}") == ModelCalledFunction(epoch=0, turn=0, call_id="c", name="f", arguments="{}")
+    take(voice, (PCM, "a", True))
+    assert (voice.call("d", "f", "{}").turn, voice.turn, voice.is_open) == (1, 1, True)
+
+
+def test_a_successor_stands_where_the_lost_one_stood() -> None:
+    voice = Voice(BY_TURNS, epoch=0, open_turn=3, silent=1)
+    assert kinds(take(voice, (b"", "", False))) == [ModelFinished]
+    assert Voice(BY_TURNS, epoch=0, turn=5).turn == 5 and voice.silent == 0
