@@ -179,13 +179,20 @@ async def _ask(model: Model, session: ModelSession) -> float:
 
 
 async def _wait(model: Model, session: ModelSession, ear: _Ear) -> None:
-    """Until the answer is over; a model whose answer never is has passed with its first sound."""
-    async with asyncio.timeout(PATIENCE_S):
-        while not ear.settled.is_set():
-            is_endless = ear.samples and not model.info.capabilities.supports_client_commit
-            if is_endless or (ear.decision == "listen" and not model.info.takes_text_turns):
-                return
-            await asyncio.sleep(0.02)
+    """Until the answer is over; a model whose answer never is has passed with its first sound.
+
+    One that might end it and did not in time has passed with what it said.
+    """
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while not ear.settled.is_set():
+                is_endless = ear.samples and not model.info.capabilities.supports_client_commit
+                if is_endless or (ear.decision == "listen" and not model.info.takes_text_turns):
+                    return
+                await asyncio.sleep(0.02)
+    except TimeoutError:
+        if ear.first_s is None:
+            raise
 
 
 async def _feed(session: ModelSession, samples: np.ndarray, rate_hz: int, at_ms: int) -> int:

@@ -21,6 +21,7 @@ from duplex_es.model import (
     ModelHeardWords,
     ModelInfo,
     ModelInterrupted,
+    ModelMeasured,
     ModelSession,
     OpenModel,
     Signal,
@@ -55,6 +56,8 @@ class HeldModel:
         """See ``Model``."""
 
         def hold(signal: Signal) -> None:
+            if self.is_held and isinstance(signal, ModelMeasured):
+                return  # How long it took then counts, not how long it takes now: see ``ReplayHost.tell``.
             self.held.append((emit, signal))
             self.news.set()
             if not self.is_held:
@@ -90,6 +93,10 @@ class SteppedActor(Actor):
     def consumed(self) -> EntryId:
         """The last input that was decided on."""
         return self._journal.consumed
+
+    def report(self, signal: Signal) -> None:
+        """The model reports this."""
+        self._hear(signal)
 
     def fire(self, timer: str) -> None:
         """This timer runs out."""
@@ -189,6 +196,11 @@ class ReplayHost:
         del model.held[at]
         await self._after(lambda: emit(signal))
         return True
+
+    async def tell(self, signal: Signal) -> None:
+        """The model reports this, as it was recorded."""
+        if (actor := self._actor) is not None:
+            await self._after(lambda: actor.report(signal))
 
     async def _after(self, cause: Callable[[], None]) -> None:
         """Give the waiting actor something to do, and return when it is done."""

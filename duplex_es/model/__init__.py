@@ -27,6 +27,7 @@ from .signals import (
     ModelHeardWords,
     ModelInterrupted,
     ModelListened,
+    ModelMeasured,
     ModelPassedOn,
     ModelProducedAudio,
     ModelProducedText,
@@ -34,6 +35,7 @@ from .signals import (
     ModelSpoke,
     Signal,
 )
+from .stages import StageMetrics
 
 __all__ = [
     "CloseModel",
@@ -56,6 +58,7 @@ __all__ = [
     "ModelInfo",
     "ModelInterrupted",
     "ModelListened",
+    "ModelMeasured",
     "ModelPassedOn",
     "ModelProducedAudio",
     "ModelProducedText",
@@ -70,5 +73,6 @@ __all__ = [
     "ResetInput",
     "Signal",
     "Sound",
+    "StageMetrics",
     "ToolOutput",
 ]

@@ -2,7 +2,7 @@
 
 ``epoch`` is the one of the request that caused the work. One answer is the sequence
 ``ModelSpoke (ModelProducedAudio | ModelProducedText)* (ModelFinished | ModelInterrupted | ModelFailed)``;
-its ``turn`` numbers the model's own turns from 0 and never goes down.
+its ``turn`` numbers the model's own turns from 0 and never goes down. ``ModelMeasured`` may come anywhere inside it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from .recipe import Recipe
+from .stages import StageMetrics
 
 
 class ModelHeardSpeech(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,6 +105,20 @@ class ModelFinished(msgspec.Struct, frozen=True, kw_only=True):
     cached_tokens: int | None = None
 
 
+class ModelMeasured(msgspec.Struct, frozen=True, kw_only=True):
+    """What the stages of the model did for this answer since its last ``ModelMeasured``, by the stage's number.
+
+    Optional, any number of times between ``ModelSpoke`` and the end. Once is enough, but an answer that is cut shows
+    only what was told by then. Stage ``0`` is the one that makes the words. The session adds up what comes, and shows
+    it where its client asked (``extra_body.return_stage_metrics``). An answer that is given again (``ContinueAnswer``)
+    is measured again, from its beginning.
+    """
+
+    epoch: int
+    turn: int
+    stages: dict[str, StageMetrics]
+
+
 class ModelInterrupted(msgspec.Struct, frozen=True, kw_only=True):
     """The model cut its own answer because the caller spoke over it.
 
@@ -173,6 +188,7 @@ Signal = (
     | ModelProducedAudio
     | ModelProducedText
     | ModelFinished
+    | ModelMeasured
     | ModelInterrupted
     | ModelCalledFunction
     | ModelFailed

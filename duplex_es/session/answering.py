@@ -40,8 +40,8 @@ def apply(session: Session, fact: Fact) -> tuple[Session, tuple[Effect, ...]]:
             return replace(session, begun=None, owed=None, turn_id=session.turn_id + 1), ()
         case ResponseSpoken(turn=turn) if _is_live(session, fact.response_id):
             begun = session.begun
-            recipe = begun.recipe if begun is not None and begun.turn == turn else None
-            live = replace(_live(session), turn=turn, held=None, recipe=recipe)
+            its = begun if begun is not None and begun.turn == turn else Begun(turn)
+            live = replace(_live(session), turn=turn, held=None, recipe=its.recipe, measured=its.measured)
             return replace(session, response=live, owed=None, begun=None), ()
         case AudioProduced() if _is_live(session, fact.response_id):
             return _audio(session, fact), ()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ..model import ModelInfo, Recipe
+from ..model import ModelInfo, Recipe, StageMetrics
 from ..protocol import PlaybackLedger
 from .state import Item, Settings
 
@@ -312,6 +312,16 @@ class TextProduced(Fact, frozen=True, kw_only=True):
 
     response_id: str
     text: str
+
+
+class StagesMeasured(Fact, frozen=True, kw_only=True):
+    """The model told what its stages did for its turn ``turn`` since it told of it last, as far as it makes sense.
+
+    Recorded only where the client asked for it.
+    """
+
+    turn: int
+    stages: dict[str, StageMetrics]
 
 
 class ResponseFinished(Fact, frozen=True, kw_only=True):

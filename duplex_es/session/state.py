@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from ..model import Generate, ModelInfo, Recipe
+from ..model import Generate, ModelInfo, Recipe, StageMetrics
 from ..protocol import PlaybackLedger
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -142,6 +142,13 @@ class Item(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     output: str | None = None
 
 
+class StageTotal(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one stage of the model did for an answer so far; its ``vllm_tpot_ms`` is the mean over ``weight`` tokens."""
+
+    sum: StageMetrics = StageMetrics()
+    weight: int = 0
+
+
 class Response(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The one answer that is being given. Its texts and ledger live in its item.
 
@@ -152,7 +159,8 @@ class Response(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     the session has it. ``parts`` are the content parts opened so far.
 
     With a ``recipe`` another worker's model can give the answer again; ``size`` and ``crc`` (CRC-32) of the audio bytes
-    shown so far tell whether it is the same one. Without one they stay 0.
+    shown so far tell whether it is the same one. Without one they stay 0. ``measured`` is what the model told of its
+    own work on it, by stage.
     """
 
     id: str
@@ -171,6 +179,7 @@ class Response(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     recipe: Recipe | None = None
     size: int = 0
     crc: int = 0
+    measured: dict[str, StageTotal] = {}
 
 
 class Overlap(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -214,13 +223,14 @@ class Begun(msgspec.Struct, frozen=True, omit_defaults=True):
     """A turn of the model of which nothing is to be seen yet, perhaps never will be.
 
     ``response_id`` is the request it answers, if it said so; ``called`` that it asked for a function meanwhile; with a
-    ``recipe`` another worker's model can begin it again.
+    ``recipe`` another worker's model can begin it again. ``measured`` is as in ``Response``, which it becomes.
     """
 
     turn: int
     response_id: str | None = None
     called: bool = False
     recipe: Recipe | None = None
+    measured: dict[str, StageTotal] = {}
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -22,6 +22,7 @@ from . import (
     inputs,
     lifecycle,
     listening,
+    measuring,
     overlap,
     playback,
     remembering,
@@ -80,6 +81,7 @@ DECIDE: dict[type, Decide] = {
     inputs.SpeechReady: responses.decide_audio,
     model.ModelProducedText: responses.decide_text,
     model.ModelFinished: responses.decide_finished,
+    model.ModelMeasured: measuring.decide_measured,
     model.ModelInterrupted: responses.decide_interrupted,
     model.ModelCalledFunction: responses.decide_function_call,
     model.ModelPassedOn: responses.decide_passed_on,
@@ -102,6 +104,7 @@ _FAMILIES: tuple[Apply, ...] = (
     waiting.apply,
     takeover.apply,
     remembering.apply,
+    measuring.apply,
 )
 """Applied in this order; a fact that concerns two families (a cancel that clears the input) passes through both."""
 

@@ -152,7 +152,11 @@ def apply(session: Session, fact: Fact) -> tuple[Session, tuple[Effect, ...]]:
     match fact:
         case AnswerContinued(turn=turn, response_id=response_id):
             request = _continuation(session, turn, response_id)
-            return session, () if request is None else (AskModel(request),)
+            if request is None:
+                return session, ()
+            if session.response is not None:  # It is measured again, from its beginning.
+                session = replace(session, response=replace(session.response, measured={}))
+            return session, (AskModel(request),)
         case AnswerAskedAgain(response_id=response_id):
             live = session.response
             if live is None or live.id != response_id:

@@ -320,5 +320,5 @@ class HistoryPromises(LogStage):
         log = await self.make_log(LogSettings(durability="memory"))
         attachment, claim = await self.claimed(log, model)
         await log.append_output(claim, 1, numbered(1, 3))
-        await asyncio.wait_for(log.persisted(attachment.ref), 1)
+        await asyncio.wait_for(log.persisted(attachment.ref), 30)
         await log.close_connections()

@@ -97,7 +97,7 @@ class KeepingPromises(LogStage):
                 return True
             return False
 
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await eventually(gone)
         with pytest.raises(SessionUnknown):
             await keeping.shorten(ref, 1)

@@ -14,11 +14,11 @@ from ..log.api import Attachment, Claim, Entry, Follower, Head, Notice, Record, 
 from ..log.settings import LogSettings
 
 T = TypeVar("T")
-PATIENCE_S = 10.0
+PATIENCE_S = 30.0
 
 
 async def eventually(ask: Callable[[], Awaitable[T]], until: Callable[[T], bool] = bool) -> T:
-    """Ask again until the answer satisfies ``until``. Raises: AssertionError after ten seconds."""
+    """Ask again until the answer satisfies ``until``. Raises: AssertionError after half a minute."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         answer = await ask()

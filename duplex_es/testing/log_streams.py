@@ -259,11 +259,11 @@ class FollowingPromises(LogStage):
         async with log.follow_output(attachment.ref) as follower:
             news = follower.__aiter__()
             follower.start(START)
-            assert await asyncio.wait_for(anext(news), 5) == AttachmentRaised(1)
+            assert await asyncio.wait_for(anext(news), 30) == AttachmentRaised(1)
             await log.checkpoint(claim, b"", opening=b"answer")
-            assert await asyncio.wait_for(anext(news), 5) == Opened(b"answer")
+            assert await asyncio.wait_for(anext(news), 30) == Opened(b"answer")
             await self.attached(log, attachment.ref, b"token-1", b"token-2")
-            assert await asyncio.wait_for(anext(news), 5) == AttachmentRaised(2)
+            assert await asyncio.wait_for(anext(news), 30) == AttachmentRaised(2)
             await log.append_output(claim, 1, records(b"1"))
             await log.close(claim, "done")
             assert await take_until_end(follower) == [Entry(EntryId(1, 1), b"1"), Ended("done")]

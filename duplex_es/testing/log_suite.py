@@ -165,7 +165,7 @@ class RacingLogSuite(LogSuite):
         assert await worker.claim("worker-1", [model]) is None
         waiter = asyncio.create_task(worker.wait_for_ready(30.0))
         await self.created(log, model)
-        await asyncio.wait_for(waiter, 5.0)
+        await asyncio.wait_for(waiter, 20)
         assert await worker.claim("worker-1", [model]) is not None
         await worker.close_connections()
 

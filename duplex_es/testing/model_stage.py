@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from ..model import (
@@ -19,16 +20,19 @@ from ..model import (
     ModelFailed,
     ModelFinished,
     ModelInterrupted,
+    ModelMeasured,
     ModelProducedAudio,
     ModelProducedText,
+    ModelRemembered,
     ModelSession,
     ModelSpoke,
     Request,
     Signal,
+    StageMetrics,
 )
 
 S = TypeVar("S")
-PATIENCE_S = 10.0
+PATIENCE_S = 30.0
 QUIET_S = 0.2
 FEED_MS = 100
 
@@ -70,9 +74,30 @@ class Ear:
                 return before
 
     async def answered(self, turn: int) -> list[Signal]:
-        """Everything of one answer, once it has ended."""
+        """Everything of one answer, once it has ended; not what was measured of it, which never comes out alike."""
         await self.first(ModelFinished, lambda signal: signal.turn == turn)
-        return [signal for signal in self.signals if getattr(signal, "turn", None) == turn]
+        return [
+            signal
+            for signal in self.signals
+            if getattr(signal, "turn", None) == turn and not isinstance(signal, ModelMeasured)
+        ]
+
+    def memory(self) -> bytes:
+        """What the model would have its successor know by now."""
+        kept = b""
+        for signal in self.of(ModelRemembered):
+            kept = signal.data if signal.anew else kept + signal.data
+        return kept
+
+    def open_turn(self) -> int | None:
+        """The turn of the answer that is being given, if one is."""
+        open_turn: int | None = None
+        for signal in self.signals:
+            if isinstance(signal, ModelSpoke):
+                open_turn = signal.turn
+            elif isinstance(signal, ModelFinished | ModelInterrupted):
+                open_turn = None
+        return open_turn
 
 
 def words_of(signals: list[Signal]) -> str:
@@ -103,6 +128,9 @@ def check_order(signals: list[Signal]) -> None:
                 assert pcm and len(pcm) % 2 == 0, "audio is whole int16 samples, at least one"
             case ModelProducedText(turn=turn):
                 assert turn == open_turn, f"text of turn {turn} inside turn {open_turn}"
+            case ModelMeasured(turn=turn, stages=stages):
+                assert turn == open_turn, f"figures of turn {turn} inside turn {open_turn}"
+                check_figures(stages)
             case ModelFinished(turn=turn) | ModelInterrupted(turn=turn):
                 assert turn == open_turn, f"turn {turn} ends inside turn {open_turn}"
                 open_turn = None
@@ -111,6 +139,18 @@ def check_order(signals: list[Signal]) -> None:
                 newest_turn = turn
             case ModelFailed():
                 open_turn = None
+
+
+def check_figures(stages: Mapping[str, StageMetrics]) -> None:
+    """Fail unless each stage goes by a number, tells something, and nothing that cannot be."""
+    assert stages, "figures of no stage"
+    for stage, told in stages.items():
+        assert stage.isdecimal(), f"a stage goes by its number, not {stage!r}"
+        assert told != StageMetrics(), f"stage {stage} tells nothing"
+        for name in told.__struct_fields__:
+            value = getattr(told, name)
+            for number in value if isinstance(value, tuple) else (value,):
+                assert not isinstance(number, int | float) or 0 <= number < math.inf, f"stage {stage}: {name} {number}"
 
 
 class Caller:

@@ -22,12 +22,14 @@ from duplex_es.model import (
     ModelHeardWords,
     ModelInterrupted,
     ModelListened,
+    ModelMeasured,
     ModelPassedOn,
     ModelProducedAudio,
     ModelProducedText,
     ModelRemembered,
     ModelSpoke,
     Recipe,
+    StageMetrics,
 )
 from duplex_es.protocol import (
     ForkSession,
@@ -59,8 +61,8 @@ SETTINGS: tuple[dict[str, object], ...] = (
     {},
     {"playback_commit_policy": "ack_only"},
     {"modalities": ["text"]},
-    {"extra_body": {"auto_response": True}},
-    {"extra_body": {"auto_response": False}, "playback_commit_policy": "ack_only"},
+    {"extra_body": {"auto_response": True, "return_stage_metrics": True}},
+    {"extra_body": {"auto_response": False, "return_stage_metrics": 1}, "playback_commit_policy": "ack_only"},
     {"turn_detection": {"type": "server_vad"}},
     {"turn_detection": {"type": "server_vad"}, "extra_body": {"auto_response": False, "force_listen_count": 3}},
     {"turn_detection": None, "input_audio_format": "g711_ulaw", "idle_timeout_s": 0.5},
@@ -306,6 +308,17 @@ def _finish(session: Session, a: int, b: int) -> Input:
     return ModelFinished(epoch=_epoch(session, b), turn=_turn(session, b), input_tokens=a if a % 2 else None)
 
 
+def _measured(session: Session, a: int, b: int) -> Input:
+    told = StageMetrics(
+        num_tokens_out=a - 9,
+        vllm_ttft_ms=a / 7,
+        vllm_tpot_ms=(b / 3, float("nan"), 0.0)[a % 3],
+        vllm_itls_ms=(a / 3,) * (b % 4),
+        other={"replica_id": a, "nested": {}},
+    )
+    return ModelMeasured(epoch=_epoch(session, b), turn=_turn(session, b), stages={str(a % 3): told})
+
+
 def _listened(session: Session, a: int, b: int) -> Input:
     live = session.response
     return ModelListened(epoch=_epoch(session, b), response_id=live.id if live is not None and a % 2 else None)
@@ -383,6 +396,7 @@ MOVES: dict[str, Callable[[Session, int, int], Input]] = {
         epoch=_epoch(session, b), turn=_turn(session, b), message={"a": a}
     ),
     "remembered": lambda session, a, b: ModelRemembered(epoch=_epoch(session, b), data=bytes(a % 5), anew=b % 7 == 0),
+    "measured": _measured,
     "dropped": lambda session, a, b: ModelDroppedInput(epoch=_epoch(session, b), duration_ms=20 * (a % 4)),
     "listened": _listened,
     "heard speech": _heard_speech,

@@ -250,7 +250,7 @@ def test_reports_readings_and_refusals_keep_no_session_alive() -> None:
     assert all(keeps_alive(command) for command in alive)
 
 
-def test_a_silent_client_is_told_that_it_was_timed_out() -> None:
+def test_a_silent_client_is_told_that_it_was_timed_out() -> None:  # V57
     scenario = patient().given(ATTACHED).when(TimerFired(IDLE_TIMER))
     scenario.then(SessionClosed).shows("session.closed").asks_for(EndSession("timeout"))
 
@@ -377,7 +377,7 @@ def limited(max_session_s: float) -> Scenario:
     return Scenario().when(msgspec.structs.replace(opening(), max_session_s=max_session_s), now_ms=1_000_000)
 
 
-def test_a_session_may_last_only_so_long_and_its_client_is_told_before() -> None:
+def test_a_session_may_last_only_so_long_and_its_client_is_told_before() -> None:  # V50
     scenario = limited(600.0)
     updated = scenario.frames[0]
     assert isinstance(updated, frames.SessionUpdated)

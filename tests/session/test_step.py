@@ -136,6 +136,7 @@ def test_facts_without_frames_are_known_ones() -> None:
         "TurnHeardAgain",
         "MemoryGrown",
         "ModelRestarted",
+        "StagesMeasured",
         "TurnBegun",
         "TurnEndedEmpty",
     }

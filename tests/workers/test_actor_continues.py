@@ -88,7 +88,7 @@ class Call:
 
     async def lose(self, *, next_last: int | None) -> None:
         """The worker is gone, without a word, once it has written the last frame it gets to write."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await self.log.dead.wait()
         self.log.last = next_last
         self.log.dead.clear()

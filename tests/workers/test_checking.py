@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from workers import checking
 from workers.checking import check
 from workers.cli import main
 
@@ -25,6 +26,19 @@ async def test_a_model_that_answers_is_fit(model: str, options: dict[str, str]) 
     found = await check(model, options, slots=3)
     assert found.passed and found.decision in {"speak", "listen"}
     assert found.sessions == 3
+
+
+async def test_a_model_that_is_still_answering_when_time_is_up_is_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checking, "PATIENCE_S", 0.3)
+    script = json.dumps([{"on": "generate", "do": [{"audio_ms": 80, "endless": True}]}])
+    found = await check("scripted", {"script": script}, slots=1)
+    assert found.passed and found.audio_ms > 0
+
+
+async def test_a_model_that_says_nothing_in_time_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checking, "PATIENCE_S", 0.3)
+    found = await check("scripted", {"script": "[]"}, slots=1)
+    assert not found.passed
 
 
 async def test_there_are_no_more_sessions_than_the_model_has_room_for() -> None:

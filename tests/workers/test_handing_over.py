@@ -114,7 +114,7 @@ async def test_a_stalled_worker_cannot_close_the_session_of_its_successor(log: H
     gate = asyncio.Event()
     log.close = held  # type: ignore[method-assign]
     await caller.say(CloseSession())
-    await asyncio.wait_for(closing.wait(), 10)
+    await asyncio.wait_for(closing.wait(), 30)
     await log.release(stalled.actor.claim)
     successor = await log.claim("w2", ["scripted"])
     assert successor is not None
@@ -223,7 +223,7 @@ async def test_a_session_that_never_rests_is_handed_over_at_the_deadline_and_its
         await caller.say(CommitInput())
         await caller.hears("response.output_audio.delta", 2)
         began_s = loop.time()
-    assert 0.1 <= loop.time() - began_s < 2
+    assert 0.1 <= loop.time() - began_s < 20
     assert (await log.head("call")).state == "waiting"
     async with serving(log, scripted(), "w2"):
         await caller.say(Heartbeat(), CloseSession())

@@ -31,7 +31,7 @@ class Served:
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         writer.write(request)
         await writer.drain()
-        answer = await asyncio.wait_for(reader.read(), 10)
+        answer = await asyncio.wait_for(reader.read(), 30)
         writer.close()
         return answer
 
@@ -55,7 +55,7 @@ async def test_a_worker_is_alive_as_soon_as_it_listens(served: Served) -> None:
     assert await served.get("/healthz") == (200, {"status": "alive", "used": 0})
 
 
-async def test_a_worker_that_takes_no_sessions_says_why(served: Served) -> None:
+async def test_a_worker_that_takes_no_sessions_says_why(served: Served) -> None:  # V53
     served.host.readiness.fails(MODEL, "loading cascade")
     status, body = await served.get("/readyz")
     assert (status, body["ready"], body["reason"]) == (503, False, "loading cascade")

@@ -6,6 +6,7 @@ import pytest
 
 from duplex_es.log.api import EntryId
 from duplex_es.log.memory import MemoryLog
+from duplex_es.model import ModelMeasured, StageMetrics
 from duplex_es.protocol import CommitInput
 from duplex_es.session.lifecycle import GRACE_TIMER, IDLE_TIMER
 from tests.support.calls import Caller, pcm16
@@ -15,10 +16,10 @@ pytestmark = pytest.mark.unit
 
 
 
-async def opened(log: MemoryLog) -> tuple[Caller, ReplayHost]:
+async def opened(log: MemoryLog, **session: object) -> tuple[Caller, ReplayHost]:
     host = HOST(log, "scripted", {"lead_ms": "none"}, lambda: 1_000)
     await host.load()
-    caller = await Caller.open(log, "scripted")
+    caller = await Caller.open(log, "scripted", **session)
     await host.serve("w1")
     await host.settle(EntryId(1, 1))
     return caller, host
@@ -37,6 +38,25 @@ async def test_what_the_model_reports_waits_until_it_is_released_and_has_two_ord
     assert await host.release(True, 1.0)
     assert not host.session.items[-1].transcribing
     assert not await host.release(True, 0.01)
+    await host.close()
+
+
+async def test_what_the_model_measures_is_told_as_it_was_recorded_and_not_as_it_is_now() -> None:
+    log = MemoryLog()
+    do = [{"speak": True}, {"measure": {"0": {"vllm_ttft_ms": 9.0}}}, {"audio_ms": 160}, {"finish": True}]
+    script = [{"on": "end_turn", "do": do}]
+    caller, host = await opened(log, extra_body={"script": script, "return_stage_metrics": True})
+    await caller.append(pcm16(200), is_speech=True)
+    await caller.say(CommitInput(response_create=True))
+    await host.settle(EntryId(1, 3))
+    assert await host.release(False, 1.0)
+    assert host.session.begun is not None and host.session.begun.measured == {}
+    recorded = ModelMeasured(epoch=0, turn=0, stages={"0": StageMetrics(vllm_ttft_ms=80.125)})
+    await host.tell(recorded)
+    assert host.session.begun.measured["0"].sum.vllm_ttft_ms == 80.125
+    assert await host.release(False, 1.0)  # The next thing that it reports is its sound.
+    assert host.session.response is not None and host.session.response.samples
+    assert host.session.response.measured["0"].sum.vllm_ttft_ms == 80.125
     await host.close()
 
 

@@ -199,7 +199,7 @@ async def test_only_the_owner_writes_snapshots_and_drops_anything(often: None) -
     assert await log.claim("w2", ["scripted"]) is not None
     before = (await log.read_input(call.caller.ref, START), await snapshots_of(log))
     await call.caller.say(Heartbeat())
-    await asyncio.wait_for(call._task, 10)
+    await asyncio.wait_for(call._task, 30)
     assert await snapshots_of(log) == before[1]
     assert (await log.read_input(call.caller.ref, START))[: len(before[0])] == before[0]
 

@@ -33,6 +33,17 @@ class Published:
         return not self.info.is_chat_lane and (self.info.without_opt_in is None or opted_in)
 
 
+def with_room_for(info: ModelInfo, sessions: int) -> ModelInfo:
+    """``info`` of a loaded model that has room for so many; one that has room for one does not claim several."""
+    several = sessions > 1
+    capabilities = msgspec.structs.replace(
+        info.capabilities,
+        supports_multi_session=several and info.capabilities.supports_multi_session,
+        supports_multi_session_same_replica=several and info.capabilities.supports_multi_session_same_replica is True,
+    )
+    return msgspec.structs.replace(info, capabilities=capabilities)
+
+
 def refuse_private_keys(request: OpenModel, keys: tuple[str, ...]) -> None:
     """Raises: ModelRefused for a key of ``extra_body`` that is not the client's to set; ``x*`` means all from ``x``."""
     for key in request.extra_body:

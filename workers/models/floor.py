@@ -8,7 +8,7 @@ Must be used on the event loop's thread only.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from duplex_es.model import (
     ContinueAnswer,
@@ -18,11 +18,13 @@ from duplex_es.model import (
     ModelFinished,
     ModelInterrupted,
     ModelListened,
+    ModelMeasured,
     ModelProducedAudio,
     ModelProducedText,
     ModelSpoke,
     Recipe,
     Signal,
+    StageMetrics,
 )
 
 DEFAULT_LEAD_MS = 600
@@ -198,6 +200,11 @@ class Answer:
         """Ask the client to run a tool; ``arguments`` is a JSON text."""
         self._hold()
         self._floor.call(call_id, name, arguments)
+
+    def measure(self, stages: Mapping[str, StageMetrics]) -> None:
+        """Tell what the stages of the model did for this answer since this was told last."""
+        self._hold()
+        self._floor.report(ModelMeasured(epoch=self.epoch, turn=self.turn, stages=dict(stages)))
 
     def finish(
         self, *, input_tokens: int | None = None, output_tokens: int | None = None, cached_tokens: int | None = None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from duplex_es.model import ModelRefused
 from workers.engine.contract import EngineFacts, Stepped
-from workers.engine.process import Dropped, EngineEvent, EngineLost, EngineProcess, Failed, Ready, Refused
+from workers.engine.process import Dropped, EngineEvent, EngineLost, EngineProcess, Failed, Overfull, Ready, Refused
 from workers.engine.units import UnitDone
 
 FLOAT_BYTES = 4
@@ -31,13 +31,25 @@ class Sitter(Protocol):
 
 
 class Seat:
-    """A place in ``engine`` for ``sitter``; ``name`` is unique among the sessions of this worker."""
+    """A place in ``engine`` for ``sitter``; ``name`` is unique among the sessions of this worker.
 
-    def __init__(self, engine: EngineProcess, facts: EngineFacts, name: str, sitter: Sitter) -> None:
+    ``overfull`` hears why something that the engine was to be informed of was not taken.
+    """
+
+    def __init__(
+        self,
+        engine: EngineProcess,
+        facts: EngineFacts,
+        name: str,
+        sitter: Sitter,
+        *,
+        overfull: Callable[[str], None] = lambda message: None,
+    ) -> None:
         self._engine = engine
         self._facts = facts
         self._base = name
         self._sitter = sitter
+        self._overfull = overfull
         self._missed_bytes = 0
         self._is_served = False
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -97,6 +109,8 @@ class Seat:
                 self._settle(None)
             case Dropped(frames=frames):
                 self._sitter.dropped(frames * self._facts.frame_ms)
+            case Overfull(message=message):
+                self._overfull(message)
             case Refused(code=code, message=message, param=param):
                 self._is_served = False
                 if not self._settle(ModelRefused(code, message, param)):

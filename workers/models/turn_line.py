@@ -9,6 +9,8 @@ from typing import Any
 from workers.engine.process import EngineEvent, EngineLost, EngineProcess, Failed, Refused
 from workers.engine.turns import TurnPiece, pack_turn
 
+from .turn_meter import TurnMeter
+
 PATIENCE_S = 180.0
 """How long an answer waits for an engine that is started anew."""
 MOST_ENGINES = 3
@@ -29,7 +31,7 @@ class TurnLine:
     """``name`` is unique among the turns of this worker, ``asked`` what the engine's ``ask`` takes.
 
     When the engine dies the turn waits for the next one: ``begin_again`` asks that one to go on behind what was given,
-    and nobody hears a difference but in time.
+    and nobody hears a difference but in time. ``meter`` has heard every piece when it came, not when it is read.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class TurnLine:
         self._characters = self._pcm_bytes = 0
         self._life = 0
         self._is_over = False
+        self.meter = TurnMeter()
 
     async def pieces(self) -> AsyncGenerator[TurnPiece, None]:
         """What the engine gives, to the piece that ends it. Closing this cancels the turn. Raises: TurnRefused."""
@@ -114,6 +117,7 @@ class TurnLine:
         if isinstance(event, Failed) and not self._engine.is_alive:
             return self._lose()
         if isinstance(event, TurnPiece):
+            self.meter.heard(event)
             self._memory += event.memory
             self._characters += len(event.text)
             self._pcm_bytes += len(event.pcm)

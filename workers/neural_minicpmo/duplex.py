@@ -33,6 +33,9 @@ class Duplex(Protocol):
     def streaming_generate(self, **settings: Any) -> dict[str, Any]:
         """Decide on the unit: ``is_listen``, ``text``, ``audio_waveform`` (24 kHz) and ``end_of_turn``."""
 
+    def finalize_unit(self) -> None:
+        """End the unit that was answered, before the next is taken in. Older copies of the code do so by themselves."""
+
     def set_break_event(self) -> None:
         """Break off what is being generated."""
 

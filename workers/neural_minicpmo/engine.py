@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from workers.engine.contract import EngineDead, EngineFacts, EngineRefused, Floats
+from workers.engine.contract import EngineDead, EngineFacts, EngineFull, EngineRefused, Floats
 from workers.engine.units import UnitDone
 
 from . import loading
@@ -55,6 +55,7 @@ class MiniCPMEngine:
         self._device = "cpu" if self._fake else options.get("device", "cuda")
         self._weights = Path(options.get("weights", ""))
         self._compiled = options.get("compile") == "yes"
+        self._window = options.get("window", "basic")
         self._seed = int(options.get("seed", "0"))
         self._duplexes: list[Duplex] = []
         self._sampling: dict[int, dict[str, Any]] = {}
@@ -86,11 +87,20 @@ class MiniCPMEngine:
             loading.check_packages()
             loading.check_weights(self._weights)
             for _ in range(loading.how_many(self._objects, self._device)):
-                self._duplexes.append(loading.load_duplex(self._weights, self._device, compiled=self._compiled))
+                try:
+                    self._duplexes.append(self._loaded())
+                except Exception as error:
+                    if not (self._duplexes and self._objects == "auto" and is_out_of_memory(error)):
+                        raise
+                    print(f"there is room for {len(self._duplexes)} objects, not for more: {error}")
+                    break
         self.facts = self._facts(len(self._duplexes))
 
+    def _loaded(self) -> Duplex:
+        return loading.load_duplex(self._weights, self._device, compiled=self._compiled, window=self._window)
+
     def open(self, slot: int, opening: Mapping[str, Any], memory: bytes) -> Iterator[None]:
-        """Settings, voice and history into the object of ``slot``. Raises: EngineRefused."""
+        """Settings, voice and history into the object of ``slot``. Raises: EngineRefused, EngineFull."""
         self._sampling[slot] = sampling_of(opening)
         yield
         voice = np.frombuffer(memory, np.float32) if memory else None
@@ -98,7 +108,14 @@ class MiniCPMEngine:
         prefix, suffix = prompt_of(opening, with_voice=voice is not None)
         duplex = self._duplexes[slot]
         duplex.clear_break_event()
-        duplex.prepare(prefix_system_prompt=prefix, suffix_system_prompt=suffix, ref_audio=voice, prompt_wav_path=path)
+        try:
+            duplex.prepare(
+                prefix_system_prompt=prefix, suffix_system_prompt=suffix, ref_audio=voice, prompt_wav_path=path
+            )
+        except Exception as error:
+            if is_out_of_memory(error):
+                raise EngineFull(f"no memory of the device is left for this session: {error}") from error
+            raise
 
     def unit(self, slot: int, pcm: Floats, frames: Sequence[bytes], *, forced: bool) -> UnitDone:
         """One unit through the object of ``slot``. A break that comes meanwhile makes it listen. Raises: EngineDead."""
@@ -118,11 +135,13 @@ class MiniCPMEngine:
             is_broken = slot in self._breaks
         if forced or is_broken or found.get("is_listen", True):
             return UnitDone(b"", "", listens=True, ends=bool(found.get("end_of_turn")))
+        sound = int16_of(found.get("audio_waveform"))
         return UnitDone(
-            int16_of(found.get("audio_waveform")),
+            sound,
             str(found.get("text") or ""),
             listens=False,
             ends=bool(found.get("end_of_turn")),
+            stages=stages_of(found, len(sound) // 2),
         )
 
     def begin(self, slot: int) -> None:
@@ -190,6 +209,11 @@ def make(options: Mapping[str, str]) -> MiniCPMEngine:
     return MiniCPMEngine(options)
 
 
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether the device has no memory left: torch's own exception, which is not imported for the double."""
+    return type(error).__name__ == "OutOfMemoryError"
+
+
 def sampling_of(opening: Mapping[str, Any]) -> dict[str, Any]:
     """How a session is generated: the authors' settings, but what it names. Raises: EngineRefused."""
     found: dict[str, Any] = dict(SAMPLING)
@@ -220,11 +244,39 @@ def prompt_of(opening: Mapping[str, Any], *, with_voice: bool) -> tuple[str, str
     first = opening.get("extra_body", {}).get("duplex_initial_user_text")
     if isinstance(first, str) and first and not turns:
         turns.append(("user", first))
-    said = "".join(f"<|im_start|>{role}\n{text.replace('<|', '< |')}<|im_end|>\n" for role, text in turns)
+    # The first unit follows right behind the end of the last of them, as in what the model was trained on.
+    said = "".join(f"\n<|im_start|>{role}\n{text.replace('<|', '< |')}<|im_end|>" for role, text in turns)
     prefix = f"<|im_start|>system\n{instructions}\n"
     if with_voice:
-        return f"{prefix}<|audio_start|>", f"<|audio_end|><|im_end|>\n{said}"
-    return prefix, f"<|im_end|>\n{said}"
+        return f"{prefix}<|audio_start|>", f"<|audio_end|><|im_end|>{said}"
+    return prefix, f"<|im_end|>{said}"
+
+
+def stages_of(found: Mapping[str, Any], samples: int) -> dict[str, dict[str, Any]]:
+    """What the object tells of its three networks: tokens, and its seconds as milliseconds; empty where it tells none.
+
+    The first makes words, the second codes of speech, the third sound of those.
+    """
+    words, codes = _figure(found, "n_tokens"), _figure(found, "n_tts_tokens")
+    llm_ms, wave_ms = _figure(found, "cost_llm") * 1000, _figure(found, "cost_token2wav") * 1000
+    tts_ms = (_figure(found, "cost_tts_prep") + _figure(found, "cost_tts")) * 1000
+    if not (words or codes or llm_ms or tts_ms or wave_ms):
+        return {}
+    thinker = {"num_tokens_out": words, "stage_gen_time_ms": llm_ms, "output_unit_count": 1}
+    if words:
+        thinker["vllm_tpot_ms"] = llm_ms / words
+    talker = {"num_tokens_out": codes, "stage_gen_time_ms": tts_ms, "output_unit_count": 1}
+    sound = {"audio_generated_frames": samples, "audio_duration_s": samples / OUTPUT_HZ, "output_unit_count": 1}
+    return {
+        "0": {**thinker, "final_output_type": "text"},
+        "1": {**talker, "output_unit_type": "stream"},
+        "2": {**sound, "stage_gen_time_ms": wave_ms, "final_output_type": "audio"},
+    }
+
+
+def _figure(found: Mapping[str, Any], name: str) -> float:
+    value = found.get(name)
+    return float(value) if isinstance(value, int | float) else 0.0
 
 
 def int16_of(samples: Any) -> bytes:

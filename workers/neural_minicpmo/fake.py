@@ -36,6 +36,7 @@ class FakeDuplex:
         self._was_heard = False
         self._left = 0
         self._is_filled = False
+        self._is_answered = False
         self.pictures = 0
         self.units: list[int] = []
 
@@ -56,8 +57,8 @@ class FakeDuplex:
     def streaming_prefill(
         self, audio_waveform: Floats | None = None, frame_list: list[Any] | None = None, max_slice_nums: int = 1
     ) -> dict[str, Any]:
-        if self._is_filled:
-            raise RuntimeError("the unit before was not answered")
+        if self._is_filled or self._is_answered:
+            raise RuntimeError("the unit before was not answered, or not finished")
         if audio_waveform is None or self._is_stopped:
             return {"success": False}
         self._is_filled = True
@@ -65,13 +66,15 @@ class FakeDuplex:
         self.pictures += len(frame_list or ())
         rms = float(np.sqrt(np.mean(np.square(audio_waveform)))) if audio_waveform.size else 0.0
         self._heard = rms >= SPEECH_RMS
+        for seen in frame_list or ():
+            self._crc = zlib.crc32(seen, self._crc)
         self._crc = zlib.crc32(audio_waveform.tobytes(), self._crc)
         return {"success": True}
 
     def streaming_generate(self, *, force_listen_override: bool = False, **settings: Any) -> dict[str, Any]:
         if not self._is_filled:
             raise RuntimeError("there is no unit to answer")
-        self._is_filled = False
+        self._is_filled, self._is_answered = False, True
         if force_listen_override or self._break.is_set():
             ends, self._left = self._left > 0, 0
             self._was_heard = self._was_heard or self._heard
@@ -88,6 +91,9 @@ class FakeDuplex:
         sound = dice.uniform(-0.1, 0.1, OUTPUT_HZ).astype(np.float32)
         text = " ".join(words) + ("." if self._left == 0 else " ")
         return {"is_listen": False, "text": text, "audio_waveform": sound, "end_of_turn": self._left == 0}
+
+    def finalize_unit(self) -> None:
+        self._is_answered = False
 
     def set_break_event(self) -> None:
         self._break.set()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +56,8 @@ def how_many(objects: str, device: str) -> int:
     return max(1, int(free_bytes // (OBJECT_GIB << 30)))
 
 
-def load_duplex(folder: Path, device: str, *, compiled: bool) -> Duplex:
-    """One object, ready for ``prepare``. Raises: as the authors' code does."""
+def load_duplex(folder: Path, device: str, *, compiled: bool, window: str) -> Duplex:
+    """One object, ready for ``prepare``; ``window`` is how it forgets. Raises: as the authors' code does."""
     import torch
     from transformers import AutoModel
 
@@ -69,7 +71,33 @@ def load_duplex(folder: Path, device: str, *, compiled: bool) -> Duplex:
         "local_files_only": True,
     }
     model = AutoModel.from_pretrained(str(folder), **settings).eval().to(device)
-    duplex: Duplex = model.as_duplex()
+    duplex = duplex_of(model, device, window)
     if compiled and hasattr(model, "llm"):
         model.llm.forward = torch.compile(model.llm.forward, mode="reduce-overhead")
     return duplex
+
+
+def duplex_of(model: Any, device: str, window: str) -> Duplex:
+    """The duplex side of a loaded model: newer copies of the authors' code keep it beside the other two.
+
+    ``window`` is what they call a sliding window's mode. Without one a call's context grows until the device is full,
+    so a copy of the code that has none says so. Raises: Missing for code that has no duplex side.
+    """
+    if hasattr(model, "as_duplex"):
+        if takes(model.as_duplex, "sliding_window_mode"):
+            found: Duplex = model.as_duplex(sliding_window_mode=window)
+            return found
+        print("this copy of the model's code has no window: what a long call takes of the device grows to its end")
+        plain: Duplex = model.as_duplex()
+        return plain
+    if hasattr(model, "init_unified"):
+        model.init_unified(device=device, duplex_config={"sliding_window_mode": window})
+        kept: Duplex = model.duplex
+        return kept
+    raise Missing(f"model {NAME}: its code has no duplex side; download all files of {NAME} anew")
+
+
+def takes(function: Callable[..., Any], name: str) -> bool:
+    """Whether ``function`` can be given an argument of this name."""
+    taken = inspect.signature(function).parameters
+    return name in taken or any(one.kind is inspect.Parameter.VAR_KEYWORD for one in taken.values())

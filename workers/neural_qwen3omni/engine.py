@@ -314,7 +314,10 @@ class Qwen3OmniEngine:
         silent = turn.is_over or not turn.wish.aloud
         text = turn.written.text(None if silent else turn.sounded // FRAMES_PER_WORD)[turn.told :]
         turn = replace(turn, told=turn.told + len(text))
-        piece = TurnPiece(text=text, pcm=pcm, memory=memory, audio_metadata=_metadata(pcm) if pcm else None)
+        drew = (len(ids), len(frames))
+        piece = TurnPiece(
+            text=text, pcm=pcm, memory=memory, audio_metadata=_metadata(pcm) if pcm else None, drew=drew
+        )
         if turn.is_over:
             piece = replace(
                 piece,

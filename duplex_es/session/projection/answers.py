@@ -16,6 +16,7 @@ from ...protocol import (
     frames,
 )
 from .. import events
+from ..measuring import shown as shown_stages
 from ..state import Item, Response, Session
 from ..usage import response_usage
 from .items import shown_transcript, wire_item
@@ -191,6 +192,8 @@ def _ended(after: Session, live: Response, item: Item, fact: events.ResponseFini
             "committed_ms": item.ledger.committed_ms,
         },
     }
+    if live.measured:
+        raw["vllm_omni"] = {"stage_metrics": shown_stages(live.measured)}
     details = None
     if fact.status != "completed":
         details = StatusDetails(type=fact.status, reason=fact.reason or fact.status)

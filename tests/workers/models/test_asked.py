@@ -59,7 +59,7 @@ class Parrot(AskedSession[str, Answered]):
                 self._remember()
 
     async def until(self, answers: int) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while len(self.asked) < answers:
                 await asyncio.sleep(0)
 

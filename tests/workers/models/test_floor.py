@@ -14,11 +14,13 @@ from duplex_es.model import (
     ModelHeardSpeech,
     ModelInterrupted,
     ModelListened,
+    ModelMeasured,
     ModelProducedAudio,
     ModelProducedText,
     ModelSpoke,
     Recipe,
     Signal,
+    StageMetrics,
 )
 from workers.models.floor import Answer, AnswerCut, Floor
 
@@ -71,6 +73,16 @@ async def test_an_answer_is_one_sequence_with_its_own_turn(floor: Floor, told: l
         ModelProducedText(epoch=0, turn=1, text="there."),
         ModelFinished(epoch=0, turn=1, output_tokens=3),
     ]
+
+
+async def test_what_its_stages_did_is_told_inside_an_answer_only(floor: Floor, told: list[Signal]) -> None:
+    answer = floor.begin()
+    stages = {"0": StageMetrics(num_tokens_out=3)}
+    answer.measure(stages)
+    answer.finish()
+    assert told[1] == ModelMeasured(epoch=0, turn=0, stages=stages)
+    with pytest.raises(AnswerCut):
+        answer.measure(stages)
 
 
 async def test_audio_waits_until_its_lead_is_allowed(floor: Floor, clock: Clock) -> None:

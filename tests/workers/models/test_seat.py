@@ -17,7 +17,7 @@ from workers.models.seat import Seat
 pytestmark = pytest.mark.unit
 
 TOY = "tests.support.toy_engine:ToyEngine"
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 class Caller:
@@ -52,6 +52,19 @@ async def engine() -> AsyncIterator[EngineProcess]:
     process = EngineProcess(TOY, {"slots": "2"})
     await process.start(timeout_s=PATIENCE_S)
     yield process
+    await process.stop()
+
+
+async def test_what_the_engine_has_no_room_for_is_told_to_who_wants_to_know() -> None:
+    process, told = EngineProcess("tests.support.toy_nemotron:make", {}), asyncio.Queue[str]()
+    facts = await process.start(timeout_s=PATIENCE_S)
+    seat = Seat(process, facts, "s", Caller(), overfull=told.put_nowait)
+    seat.begin({"prompt": "", "tools": []}, b"")
+    await seat.prepared(PATIENCE_S)
+    process.inform(seat.name, "x" * 10_000)
+    async with asyncio.timeout(PATIENCE_S):
+        assert await told.get() == "1667 tokens are too many"
+    assert seat.is_live
     await process.stop()
 
 

@@ -15,7 +15,7 @@ from workers.models.turn_line import MOST_ENGINES, TurnLine, TurnRefused
 pytestmark = pytest.mark.unit
 
 TOY = "tests.support.toy_turns:ToyTurns"
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 @pytest.fixture

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import stat
+import sys
 import wave
+from io import BytesIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from workers.engine.contract import EngineDead, EngineRefused
-from workers.neural_minicpmo.engine import SAMPLING, MiniCPMEngine, int16_of, make, prompt_of, sampling_of
+from workers.engine.contract import EngineDead, EngineFull, EngineRefused
+from workers.neural_minicpmo import loading
+from workers.neural_minicpmo.engine import (
+    SAMPLING,
+    MiniCPMEngine,
+    int16_of,
+    make,
+    prompt_of,
+    sampling_of,
+    stages_of,
+)
 from workers.neural_minicpmo.fake import FakeDuplex
 
 pytestmark = pytest.mark.unit
@@ -48,8 +60,13 @@ def test_the_prompt_holds_instructions_voice_and_history_in_this_order() -> None
     prefix, suffix = prompt_of(opening, with_voice=True)
     assert prefix == "<|im_start|>system\nBe brief.\n<|audio_start|>"
     assert suffix == (
-        "<|audio_end|><|im_end|>\n<|im_start|>user\nHello.<|im_end|>\n<|im_start|>assistant\nHi.<|im_end|>\n"
+        "<|audio_end|><|im_end|>\n<|im_start|>user\nHello.<|im_end|>\n<|im_start|>assistant\nHi.<|im_end|>"
     )
+
+
+def test_without_history_the_first_unit_follows_right_behind_the_voice() -> None:
+    assert prompt_of({"instructions": "Be brief."}, with_voice=True)[1] == "<|audio_end|><|im_end|>"
+    assert prompt_of({}, with_voice=False)[1] == "<|im_end|>"
 
 
 def test_a_callers_words_cannot_end_their_turn() -> None:
@@ -147,18 +164,102 @@ def test_older_code_is_given_only_what_it_takes() -> None:
     assert engine.unit(0, SILENCE, [], forced=False).listens
 
 
-def test_newer_code_has_its_unit_finished() -> None:
-    finished: list[int] = []
+def test_a_unit_is_finished_before_the_next_one_and_older_code_does_so_itself() -> None:
+    class Older(FakeDuplex):
+        finalize_unit = None  # type: ignore[assignment]
 
-    class Newer(FakeDuplex):
-        def finalize_unit(self) -> None:
-            finished.append(1)
+        def streaming_generate(self, **settings: Any) -> dict[str, Any]:
+            found = super().streaming_generate(**settings)
+            FakeDuplex.finalize_unit(self)
+            return found
 
     engine = loaded()
-    engine._duplexes[0] = Newer()
-    opened(engine)
-    engine.unit(0, SILENCE, [], forced=False)
-    assert finished == [1]
+    for duplex in (FakeDuplex(), Older()):
+        engine._duplexes[0] = duplex
+        opened(engine)
+        for _ in range(3):
+            engine.unit(0, SILENCE, [], forced=False)
+        assert duplex.units == [SILENCE.size] * 3
+
+
+class OutOfMemoryError(RuntimeError):
+    """Named as torch names its own."""
+
+
+def test_a_session_for_which_no_memory_is_left_is_refused_alone() -> None:
+    class Large(FakeDuplex):
+        def prepare(self, *arguments: Any, **more: Any) -> str:
+            raise OutOfMemoryError("tried to allocate 2 GiB")
+
+    engine = loaded(objects="2")
+    engine._duplexes[0] = Large()
+    with pytest.raises(EngineFull, match="2 GiB"):
+        opened(engine)
+    for _ in engine.open(1, {}, b""):
+        pass
+    assert engine.unit(1, SILENCE, [], forced=False).listens
+
+
+@pytest.mark.parametrize(("objects", "fits"), [("auto", 2), ("3", None)])
+def test_as_many_objects_as_fit_are_enough_unless_so_many_were_asked_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, objects: str, fits: int | None
+) -> None:
+    loaded_ones: list[FakeDuplex] = []
+
+    def load(folder: Path, device: str, *, compiled: bool, window: str) -> FakeDuplex:
+        assert window == "basic"
+        if len(loaded_ones) == 2:
+            raise OutOfMemoryError("no more")
+        loaded_ones.append(FakeDuplex())
+        return loaded_ones[-1]
+
+    monkeypatch.setattr(loading, "check_packages", lambda: None)
+    monkeypatch.setattr(loading, "check_weights", lambda folder: None)
+    monkeypatch.setattr(loading, "how_many", lambda objects, device: 3)
+    monkeypatch.setattr(loading, "load_duplex", load)
+    engine = make({"weights": str(tmp_path), "objects": objects})
+    if fits is None:
+        with pytest.raises(OutOfMemoryError):
+            engine.load()
+    else:
+        engine.load()
+        assert engine.facts.slots == fits
+
+
+def test_pictures_reach_the_object_with_their_unit_and_count() -> None:
+    said = []
+    for picture in (b"a cat", b"a dog"):
+        engine = loaded()
+        opened(engine)
+        engine.unit(0, SPEECH, [picture], forced=False)
+        said.append(engine.unit(0, SILENCE, [], forced=False).pcm)
+    assert said[0] != said[1]
+
+
+class Picture:
+    """What PIL makes of bytes, as far as it is asked."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    @classmethod
+    def open(cls, file: BytesIO) -> Picture:
+        if (data := file.read()) == b"no picture":
+            raise OSError("cannot identify image file")
+        return cls(data)
+
+    def convert(self, mode: str) -> str:
+        return f"{self.data.decode()} in {mode}"
+
+
+def test_pictures_are_opened_for_the_authors_code_and_those_that_cannot_be_are_left_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "PIL", SimpleNamespace(Image=Picture))
+    engine = make({"weights": "/nowhere"})
+    assert engine._pictures([b"a cat", b"no picture"]) == ["a cat in RGB"]
+    assert engine._pictures([b"no picture"]) is None
+    assert capsys.readouterr().out.count("left out") == 2
 
 
 def test_what_is_wrong_with_the_device_is_not_one_sessions_fault() -> None:
@@ -176,3 +277,39 @@ def test_what_is_wrong_with_the_device_is_not_one_sessions_fault() -> None:
 def test_sound_is_clipped_not_wrapped() -> None:
     assert int16_of(np.array([[2.0, -2.0, 0.0]], np.float32)) == np.array([32767, -32768, 0], "<i2").tobytes()
     assert int16_of(None) == b""
+
+
+def test_what_the_object_tells_of_its_networks_is_told_by_stage() -> None:
+    found = {
+        "n_tokens": 8,
+        "n_tts_tokens": 25,
+        "cost_llm": 0.2,
+        "cost_tts_prep": 0.01,
+        "cost_tts": 0.09,
+        "cost_token2wav": 0.05,
+        "cost_all": 0.35,
+    }
+    words, codes, sound = stages_of(found, 24_000).values()
+    assert words == {
+        "num_tokens_out": 8,
+        "stage_gen_time_ms": 200,
+        "vllm_tpot_ms": 25,
+        "output_unit_count": 1,
+        "final_output_type": "text",
+    }
+    assert (codes["num_tokens_out"], codes["stage_gen_time_ms"]) == (25, pytest.approx(100))
+    assert (sound["audio_duration_s"], sound["stage_gen_time_ms"]) == (1.0, 50)
+
+
+def test_an_object_that_tells_nothing_of_itself_has_no_stages() -> None:
+    assert stages_of({"text": "yes", "n_tokens": None}, 24_000) == {}
+
+
+def test_a_unit_that_speaks_brings_its_figures_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = loaded()
+    duplex = opened(engine)
+    spoken = {"is_listen": False, "text": "Yes.", "audio_waveform": np.zeros(2_400, np.float32), "n_tokens": 4}
+    monkeypatch.setattr(duplex, "streaming_generate", lambda **settings: spoken)
+    done = engine.unit(0, SPEECH, (), forced=False)
+    assert done.stages["0"]["num_tokens_out"] == 4
+    assert done.stages["2"]["audio_generated_frames"] == 2_400

@@ -18,6 +18,7 @@ def answers(duplex: FakeDuplex, *units: np.ndarray) -> list[str]:
     for unit in units:
         duplex.streaming_prefill(audio_waveform=unit)
         said.append(duplex.streaming_generate()["text"])
+        duplex.finalize_unit()
     return said
 
 
@@ -39,6 +40,11 @@ def test_units_are_taken_and_answered_in_turn() -> None:
     duplex.streaming_prefill(audio_waveform=SILENCE)
     with pytest.raises(RuntimeError):
         duplex.streaming_prefill(audio_waveform=SILENCE)
+    duplex.streaming_generate()
+    with pytest.raises(RuntimeError):
+        duplex.streaming_prefill(audio_waveform=SILENCE)
+    duplex.finalize_unit()
+    duplex.streaming_prefill(audio_waveform=SILENCE)
 
 
 def test_a_session_that_is_over_takes_nothing_in() -> None:

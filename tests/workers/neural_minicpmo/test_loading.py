@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from workers.neural_minicpmo import loading
-from workers.neural_minicpmo.loading import Missing, check_packages, check_weights, how_many
+from workers.neural_minicpmo.loading import Missing, check_packages, check_weights, duplex_of, how_many
 
 pytestmark = pytest.mark.unit
 
@@ -42,3 +42,36 @@ def test_a_whole_folder_is_fine(tmp_path: Path) -> None:
 
 def test_the_number_of_objects_is_as_told() -> None:
     assert (how_many("3", "cuda"), how_many("auto", "cpu")) == (3, 1)
+
+
+def test_the_duplex_side_is_found_where_either_copy_of_the_code_keeps_it_and_gets_its_window() -> None:  # V47, V49
+    asked: list[object] = []
+
+    class Model:
+        def as_duplex(self, device: str | None = None, **settings: object) -> object:
+            asked.append(settings)
+            return self
+
+    class Unified:
+        duplex: object = None
+
+        def init_unified(self, device: str, duplex_config: dict[str, object]) -> None:
+            asked.append((device, duplex_config))
+            self.duplex = self
+
+    model, unified = Model(), Unified()
+    assert duplex_of(model, "cuda:1", "basic") is model
+    assert duplex_of(unified, "cuda:1", "context") is unified
+    assert asked == [{"sliding_window_mode": "basic"}, ("cuda:1", {"sliding_window_mode": "context"})]
+    with pytest.raises(Missing, match="no duplex side"):
+        duplex_of(object(), "cuda:1", "off")
+
+
+def test_a_copy_of_the_code_without_a_window_says_that_long_calls_grow(capsys: pytest.CaptureFixture[str]) -> None:
+    class Older:
+        def as_duplex(self) -> object:
+            return self
+
+    older = Older()
+    assert duplex_of(older, "cuda:0", "basic") is older
+    assert "no window" in capsys.readouterr().out

@@ -87,7 +87,7 @@ def test_the_talker_listens_to_what_callers_said_only() -> None:
     assert WORDS.decode(heard) == "abef"
 
 
-def test_the_oldest_is_left_out_where_all_would_be_too_long_with_its_sound() -> None:
+def test_the_oldest_is_left_out_where_all_would_be_too_long_with_its_sound() -> None:  # V47
     old, new = said("old" * 10, sound=0), said("new", sound=1)
     asked = {"messages": [old, new], "instructions": "sys"}
     prompter = Prompter(WORDS, MARKERS)

@@ -26,7 +26,7 @@ async def loaded() -> AsyncIterator[QwenModel]:
     await model.unload()
 
 
-class TestTinyQwen(ModelSuite):
+class TestTinyQwen(ModelSuite, promises=("takes_text_turns",)):
     @pytest.fixture
     def model(self, loaded: QwenModel) -> Model:
         return loaded
@@ -55,9 +55,9 @@ async def test_an_answer_goes_on_behind_what_was_said_when_its_engine_is_killed(
         await caller.ask("Say hello to Martin, please.", response_id="resp_1")
         await caller.ear.first(ModelProducedAudio)
         if killed:
-            process = model.engine._process
-            assert process is not None
-            os.kill(process.pid, signal.SIGKILL)
+            pid = model.engine.pid
+            assert pid is not None
+            os.kill(pid, signal.SIGKILL)
         spoke = await caller.ear.first(ModelSpoke)
         answers.append(await caller.ear.answered(spoke.turn))
         await caller.perform(CloseModel())

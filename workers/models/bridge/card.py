@@ -46,6 +46,7 @@ def card(name: str, preset: Preset, said: Mapping[str, object] | None, *, keeps_
         longest_append_samples=preset.longest_append_samples,
         fixed_settings=preset.fixed_settings,
         private_keys=preset.private_keys,
+        takes_frames=preset.takes_frames,
     )
 
 

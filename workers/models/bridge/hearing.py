@@ -23,11 +23,13 @@ from duplex_es.model import (
     ModelInfo,
     ModelInterrupted,
     ModelListened,
+    ModelMeasured,
     ModelPassedOn,
     ModelProducedAudio,
     ModelProducedText,
     ModelSpoke,
     Signal,
+    StageMetrics,
 )
 from duplex_es.protocol.audio import PCM_F32LE
 from duplex_es.protocol.frames import (
@@ -37,6 +39,7 @@ from duplex_es.protocol.frames import (
 from duplex_es.protocol.objects import Item, given
 
 from ..pcm import floats_of, int16_bytes
+from ..stages import read_stages
 from .line import Heard
 from .past import Past
 from .standing import Answer, Standing, Utterance, read_event_id
@@ -65,6 +68,7 @@ class Hearing:
         self._info = info
         self._held: wire.ResponseOutputAudioDelta | None = None
         self._fault: tuple[str, str] | None = None
+        self._measured: dict[str, dict[str, StageMetrics]] = {}
 
     @property
     def holds(self) -> bool:
@@ -114,7 +118,23 @@ class Hearing:
             return answer.turn, [ModelSpoke(epoch=answer.epoch, turn=answer.turn, response_id=answer.response_id)]
         return answer.turn, []
 
+    def _note_stages(self, response_id: str, told: object) -> None:
+        """What the server tells of its stages is of the answer so far: the newest of each holds."""
+        if isinstance(told, dict) and (stages := read_stages(told.get("stage_metrics"))):
+            self._measured[response_id] = {**self._measured.get(response_id, {}), **stages}
+
+    def _stages(self, frame: wire.ResponseDone, answer: Answer) -> list[Signal]:
+        """What is known of the stages at the end of an answer that was begun."""
+        response_id = given(frame.response.id, given(frame.response_id, ""))
+        self._note_stages(response_id, given(frame.response.metadata, {}).get("vllm_omni"))
+        stages = self._measured.pop(response_id, None)
+        if not stages or answer.turn is None:
+            return []
+        return [ModelMeasured(epoch=answer.epoch, turn=answer.turn, stages=stages)]
+
     def _audio(self, frame: wire.ResponseOutputAudioDelta) -> list[Signal]:
+        if frame.metadata is not UNSET:
+            self._note_stages(frame.response_id, frame.metadata.vllm_omni)
         if self._answer(frame.response_id) is not None and frame.delta:
             self._held = frame
         return []
@@ -176,13 +196,14 @@ class Hearing:
         answer = self._answer(response_id)
         self.standing.answers.pop(response_id, None)
         if answer is None:
+            self._measured.pop(response_id, None)
             return []
         status = given(frame.response.status, "completed")
         self.past.end_answer(response_id)
         if status == "failed":
-            return self._failed(answer, frame)
+            return [*self._stages(frame, answer), *self._failed(answer, frame)]
         if status == "cancelled":
-            return self._cut_itself(answer, frame)
+            return [*self._stages(frame, answer), *self._cut_itself(answer, frame)]
         if answer.turn is None and (answer.listened or answer.response_id is None):
             return []
         turn, begun = self._begin(response_id, answer)
@@ -198,7 +219,8 @@ class Hearing:
                 "output_tokens": given(usage.output_tokens, None),
                 "cached_tokens": cached if isinstance(cached, int) else None,
             }
-        return [*begun, *rest, ModelFinished(epoch=answer.epoch, turn=turn, **counts)]
+        ended = ModelFinished(epoch=answer.epoch, turn=turn, **counts)
+        return [*begun, *rest, *self._stages(frame, answer), ended]
 
     def _failed(self, answer: Answer, frame: wire.ResponseDone) -> list[Signal]:
         fault, self._fault = self._fault, None

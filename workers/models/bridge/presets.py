@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from duplex_es.protocol.audio import PCM16, PCM_F32LE
 from duplex_es.protocol.objects import Capabilities
 
-from ..lanes import CHAT, native
+from ..cards import MINICPM, NEMOTRON, PERSONAPLEX, QWEN3_OMNI, Published
+from ..lanes import native
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +16,7 @@ class Preset:
     """One row. ``capabilities`` hold until a server has said its own.
 
     ``encoding`` and ``input_rate_hz`` are what it takes; ``longest_append_samples`` how much of it at a time.
-    ``takes_text_turns`` and ``takes_response_options`` as on the model's card.
+    ``takes_text_turns``, ``takes_response_options`` and ``takes_frames`` as on the model's card.
     """
 
     capabilities: Capabilities
@@ -25,43 +26,32 @@ class Preset:
     longest_append_samples: int | None = None
     takes_text_turns: bool = True
     takes_response_options: bool = True
+    takes_frames: bool = False
     fixed_settings: tuple[str, ...] = ()
     private_keys: tuple[str, ...] = ()
 
 
+def _of(known: Published, encoding: str = PCM16, *, takes_text_turns: bool, takes_frames: bool = False) -> Preset:
+    """The row of a model that is known by name."""
+    info = known.info
+    return Preset(
+        info.capabilities,
+        encoding,
+        input_rate_hz=info.input_rate_hz,
+        longest_append_samples=info.longest_append_samples,
+        takes_text_turns=takes_text_turns,
+        takes_response_options=info.takes_response_options,
+        takes_frames=takes_frames,
+        fixed_settings=info.fixed_settings,
+        private_keys=info.private_keys,
+    )
+
+
 PRESETS: dict[str, Preset] = {
     "any": Preset(native(supports_external_turn_signal=True, supports_barge_in=True, supports_audio_truncate=True)),
-    "minicpmo_4_5": Preset(
-        native(supports_external_turn_signal=True, supports_barge_in=True, supports_audio_truncate=True),
-        takes_response_options=False,
-        private_keys=(
-            "duplex_stage_sampling_params",
-            "duplex_stage_max_tokens",
-            "duplex_stage0_max_tokens",
-            "duplex_scheduler_token_id",
-            "duplex_first_append_context_tokens",
-            "ref_audio_data",
-            "ref_audio_format",
-            "ref_audio_sample_rate_hz",
-            "initial_user_text",
-        ),
-    ),
-    "personaplex": Preset(
-        native(supports_client_commit=False, supports_session_resume=False),
-        encoding=PCM_F32LE,
-        input_rate_hz=24_000,
-        takes_text_turns=False,
-        takes_response_options=False,
-        private_keys=("personaplex_prefill_slots", "personaplex_model_path"),
-    ),
-    "nemotron_voicechat": Preset(
-        native(supports_multi_session_same_replica=False),
-        longest_append_samples=1_280,
-        takes_text_turns=False,
-        takes_response_options=False,
-        fixed_settings=("instructions", "tools"),
-        private_keys=("nvc_*",),
-    ),
-    "qwen3_omni": Preset(CHAT),
+    "minicpmo_4_5": _of(MINICPM, takes_text_turns=True, takes_frames=True),
+    "personaplex": _of(PERSONAPLEX, PCM_F32LE, takes_text_turns=False),
+    "nemotron_voicechat": _of(NEMOTRON, takes_text_turns=False),
+    "qwen3_omni": _of(QWEN3_OMNI, takes_text_turns=True),
 }
 """Name → row. ``any`` is a model that is known by nothing but what its server says."""

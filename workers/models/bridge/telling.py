@@ -16,6 +16,9 @@ from .presets import Preset
 from .standing import Standing
 from .wording import append, asking, untold
 
+MOST_FRAMES = 2
+"""So many pictures go with one append; of those that came without sound the newest wait for it."""
+
 
 class Telling:
     """Writes into the outbox. What the standing says was told already is left out.
@@ -29,6 +32,7 @@ class Telling:
         self._outbox = outbox
         self._info = info
         self._preset = preset
+        self._frames: tuple[bytes, ...] = ()
         self.fed_before_ms = 0
         self.beats: list[bool] = []
 
@@ -44,6 +48,7 @@ class Telling:
     def feed(self, request: FeedAudio) -> int:
         """Caller audio. Returns how many milliseconds of older audio had to be dropped for it."""
         self.adopt_epoch(request.epoch)
+        self._frames = (*self._frames, *request.frames)[-MOST_FRAMES:]
         at = self.standing
         if request.end_ms <= self.fed_before_ms or not request.pcm:
             return 0  # A successor is told of audio that the server has heard already.
@@ -56,7 +61,9 @@ class Telling:
             is_speech=request.is_speech,
             force_listen=request.force_listen,
             event_id=at.sent.event_id("append"),
+            frames=self._frames,
         )
+        self._frames = ()
         sample_bytes = 2 if self._preset.encoding == PCM16 else 4
         return ms_in(self._outbox.put(command) // sample_bytes, self._info.input_rate_hz)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Sequence
 
 from msgspec import UNSET
@@ -60,13 +61,22 @@ def _settings(request: Settings, *, ends_turns: bool) -> dict[str, object]:
     return session
 
 
-def append(pcm: bytes, encoding: str, *, is_speech: bool | None, force_listen: bool, event_id: str) -> AppendAudio:
-    """Caller audio (float32) as the server takes it."""
+def append(
+    pcm: bytes,
+    encoding: str,
+    *,
+    is_speech: bool | None,
+    force_listen: bool,
+    event_id: str,
+    frames: Sequence[bytes] = (),
+) -> AppendAudio:
+    """Caller audio (float32) and the pictures with it, as the server takes them."""
     audio = pcm[: len(pcm) - len(pcm) % 4] if encoding == PCM_F32LE else int16_bytes(floats_of(pcm))
     return AppendAudio(
         audio=audio,
         is_speech=UNSET if is_speech is None else is_speech,
         force_listen=True if force_listen else UNSET,
+        video_frames=[b64encode(frame).decode() for frame in frames] or UNSET,
         event_id=event_id,
     )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from duplex_es.model import Recipe
 
-from .dialogue.scene import Call, Manner, Part, Say
+from .dialogue.scene import Call, Manner, Say
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Called:
 Step = Say | Called
 
 
-def step_of(part: Part) -> Step:
+def step_of(part: Say | Call) -> Step:
     """A part of an answer, ready to be given."""
     return Called.anew(part) if isinstance(part, Call) else part
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
+import time
 from collections.abc import AsyncGenerator
 
 import numpy as np
@@ -16,8 +17,10 @@ from ..floor import Answer, Floor
 from ..pcm import int16_bytes, samples_in
 from ..speech.tts import RATE_HZ
 from ..speech.words import spread
+from ..stages import SOUND, WORDS, sounding
 from .dialogue.scene import Line, Manner, Part, Say, Scene, read_tools
 from .dialogue.smalltalk import manner_of
+from .measuring import Thinking
 from .parts import Parts
 from .plans import Called, Plan, Step, step_of
 
@@ -140,17 +143,27 @@ class Speaking:
         told: str | None = None,
     ) -> None:
         manner = manner_of(scene.user_lines())
+        thinking = Thinking()
         async with contextlib.aclosing(parts) as stream:
             if not self._parts.mind.plans_ahead:
-                await self._improvise(stream, manner, response_id, aloud)
+                await self._improvise(stream, thinking, manner, response_id, aloud)
                 return
-            steps = [step_of(part) async for part in stream]
+            steps = [step_of(part) async for part in thinking.watch(stream)]
         if steps:
-            await self._carry_out(Plan(tuple(steps), manner, aloud, told), response_id)
+            await self._carry_out(Plan(tuple(steps), manner, aloud, told), response_id, thinking=thinking)
 
-    async def _carry_out(self, plan: Plan, response_id: str | None, again: ContinueAnswer | None = None) -> None:
+    async def _carry_out(
+        self,
+        plan: Plan,
+        response_id: str | None,
+        again: ContinueAnswer | None = None,
+        *,
+        thinking: Thinking | None = None,
+    ) -> None:
         """Give an answer that is known as a whole; another worker could do it, too."""
         answer = self._floor.begin(response_id, recipe=plan.recipe(), again=again)
+        if thinking is not None:
+            answer.measure({WORDS: thinking.told()})
         line = Line("assistant", "")
         self._lines.append(line)
         for step in plan.steps:
@@ -158,17 +171,24 @@ class Speaking:
         answer.finish()
 
     async def _improvise(
-        self, stream: AsyncGenerator[Part, None], manner: Manner, response_id: str | None, aloud: bool
+        self,
+        stream: AsyncGenerator[Part, None],
+        thinking: Thinking,
+        manner: Manner,
+        response_id: str | None,
+        aloud: bool,
     ) -> None:
         """Give an answer that becomes known bit by bit."""
         answer: Answer | None = None
         line = Line("assistant", "")
-        async for part in stream:
+        async for part in thinking.watch(stream):
             if answer is None:
                 answer = self._floor.begin(response_id)
                 self._lines.append(line)
+            answer.measure({WORDS: thinking.told()})
             await self._take(step_of(part), answer, line, manner, aloud)
         if answer is not None:
+            answer.measure({WORDS: thinking.told()})
             answer.finish()
 
     async def _take(self, step: Step, answer: Answer, line: Line, manner: Manner, aloud: bool) -> None:
@@ -184,7 +204,9 @@ class Speaking:
                 line.text = answer.text
 
     async def _say(self, answer: Answer, line: Line, text: str, manner: Manner) -> None:
+        began_s = time.monotonic()
         samples = await self._parts.pronounce(text.strip(), speed=manner.speed, gain=manner.gain)
+        answer.measure({SOUND: sounding(len(samples), RATE_HZ, work_s=time.monotonic() - began_s)})
         for piece, words in spread(text, samples if len(samples) else NOTHING_TO_HEAR, CHUNK):
             await answer.say(int16_bytes(piece), words)
             line.text = answer.text

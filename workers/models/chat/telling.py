@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from duplex_es.model import HistoryItem, ModelPassedOn
+import time
+
+from duplex_es.model import HistoryItem, ModelPassedOn, StageMetrics
 
 from ..floor import Answer, Floor
 from ..pcm import int16_bytes, samples_in
 from ..speech.sentences import split_sentences, take_sentences
 from ..speech.words import spread
+from ..stages import SOUND, WORDS, Pieces, sounding
 from .answering import Called, Other, Part, Spoken, Used, Written
 from .options import ChatOptions
 from .senses import RATE_HZ, Senses
@@ -31,10 +34,14 @@ class Telling:
         self._untold = ""
         self._used = Used(None, None)
         self._calls: list[Called] = []
+        self._pieces = Pieces()
+        self._samples = self._sounds = 0
 
     async def tell(self, part: Part) -> None:
         """Signal one part. Raises: SoundUnusable, AnswerCut."""
         self.has_begun = True
+        if isinstance(part, Written) or (isinstance(part, Spoken) and part.transcript):
+            self._pieces.came()
         match part:
             case Written(text=text) if self._aloud and self._senses.speaks:
                 sentences, self._unsaid = take_sentences(self._unsaid + text)
@@ -62,6 +69,7 @@ class Telling:
         rate_hz = self._sound.rate_hz
         if not pcm or rate_hz is None:
             return
+        self._samples, self._sounds = self._samples + len(pcm) // 2, self._sounds + 1
         step = samples_in(PIECE_MS, rate_hz) * 2
         for at in range(0, len(pcm), step):
             text, self._untold = self._untold, ""
@@ -70,7 +78,10 @@ class Telling:
     async def _pronounce(self, sentences: list[str]) -> None:
         """Say sentences with the voice that is here; what has no sound is written."""
         for sentence in sentences:
+            began_s = time.monotonic()
             samples = await self._senses.pronounce(sentence)
+            if len(samples):
+                self._answer.measure({SOUND: sounding(len(samples), RATE_HZ, work_s=time.monotonic() - began_s)})
             pieces = spread(sentence, samples, samples_in(PIECE_MS, RATE_HZ))
             if not pieces:
                 self._answer.write(sentence)
@@ -84,7 +95,16 @@ class Telling:
         if self._untold:
             self._answer.write(self._untold)
         used = self._used
+        self._answer.measure(self._stages(used))
         self._answer.finish(input_tokens=used.read, output_tokens=used.written, cached_tokens=used.cached)
+
+    def _stages(self, used: Used) -> dict[str, StageMetrics]:
+        """What the server's stream shows of it. Sound is taken at its own pace: then words come when they are due."""
+        is_spoken = self._sounds > 0 or (self._aloud and self._senses.speaks)
+        stages = {WORDS: self._pieces.words(used.read, used.written, at_once=not is_spoken)}
+        if self._sounds and self._sound.rate_hz:
+            stages[SOUND] = sounding(self._samples, self._sound.rate_hz, pieces=self._sounds)
+        return stages
 
     def said(self) -> list[HistoryItem]:
         """What the session remembers of it, however it ended."""

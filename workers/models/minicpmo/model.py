@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from duplex_es.model import Emit, ModelRefused, OpenModel
 from workers.engine.process import EngineProcess
 
-from ..cards import MINICPM, RUNTIME
+from ..cards import MINICPM, RUNTIME, with_room_for
 from ..keeping import EngineKeeper
 from ..options import read_options
 from .options import NAME, MiniCPMOptions
@@ -48,6 +48,7 @@ class MiniCPMModel:
         facts = await self._keeper.load()
         _log.info("engine %s loaded on %s: %d objects", facts.name, facts.device, facts.slots)
         self.capacity = facts.slots
+        self.info = with_room_for(self.info, facts.slots)
         self._keeper.keep()
 
     async def unload(self) -> None:

@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass
 
 NAME = "openbmb/MiniCPM-o-4_5"
+WINDOWS = ("basic", "context", "off")
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,9 @@ class MiniCPMOptions:
     into the device's memory. ``fake`` puts a double in their place that needs neither weights nor packages but numpy
     and says the same noise for the same sound. ``voices_from`` is where the server may fetch a client's voice from:
     prefixes like ``https://voices.example/`` or ``file:///srv/voices/``, comma separated; without one, only a data URL
-    is taken. ``compile`` lets torch compile the model: a longer start, shorter units.
+    is taken. ``window`` is how a long call is forgotten: ``basic`` drops the oldest units beyond some 4,000 tokens,
+    ``context`` keeps the words of what it drops, ``off`` keeps all until the device is full. ``compile`` lets
+    torch compile the model: a longer start, shorter units.
     """
 
     weights: str | None = None
@@ -25,6 +28,7 @@ class MiniCPMOptions:
     device: str = "cuda"
     fake: bool = False
     voices_from: str = ""
+    window: str = "basic"
     compile: bool = False
     seed: int = 0
 
@@ -35,6 +39,8 @@ class MiniCPMOptions:
             return f"model {NAME}: option weights is missing; {advice}"
         if self.objects != "auto" and not (self.objects.isdecimal() and int(self.objects) > 0):
             return f"model {NAME}: option objects is {self.objects!r}; it is auto or a number from 1"
+        if self.window not in WINDOWS:
+            return f"model {NAME}: option window is {self.window!r}; it is one of {', '.join(WINDOWS)}"
         for prefix in self.allowed:
             if not prefix.startswith(("https://", "http://", "file:///")) or not prefix.endswith("/"):
                 rule = "each is https://HOST/…/, http://HOST/…/ or file:///…/, with the slash at its end"
@@ -50,5 +56,5 @@ class MiniCPMOptions:
     def engine(self) -> dict[str, str]:
         """What the engine is told."""
         told = {"objects": self.objects, "device": self.device, "fake": "yes" if self.fake else "no"}
-        told |= {"seed": str(self.seed), "compile": "yes" if self.compile else "no"}
+        told |= {"seed": str(self.seed), "window": self.window, "compile": "yes" if self.compile else "no"}
         return told | ({"weights": self.weights} if self.weights else {})

@@ -22,6 +22,7 @@ from duplex_es.model import (
     ReconfigureModel,
     Request,
     ResetInput,
+    StageMetrics,
 )
 from workers.engine.contract import EngineFacts, Stepped
 from workers.engine.process import EngineProcess
@@ -29,6 +30,7 @@ from workers.engine.units import UnitDone
 
 from ..floor import Floor
 from ..seat import Seat
+from ..stages import read_stages, sounding
 from ..units import UnitShape
 from .cutting import Cutter, Whole
 
@@ -245,6 +247,7 @@ class UnitSession:
             response_id = self._asked.response_id if self._asked else None
             self._asked, self._words = None, ""
             answer = self._floor.begin(response_id)
+        answer.measure(stages_of(done, self._facts.output_rate_hz))
         self._words += done.text
         if not self._aloud:
             if done.text:
@@ -312,6 +315,12 @@ class UnitSession:
         timer, self._timer = self._timer, None
         if timer is not None:
             timer.cancel()
+
+
+def stages_of(done: UnitDone, rate_hz: int) -> dict[str, StageMetrics]:
+    """What was done for one unit of an answer: by network where the engine tells, else as one."""
+    told = read_stages(done.stages)
+    return told or {"0": sounding(len(done.pcm) // 2, rate_hz, work_s=done.work_ms / 1000)}
 
 
 def opening_of(request: OpenModel, history: list[HistoryItem]) -> Mapping[str, Any]:

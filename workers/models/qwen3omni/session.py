@@ -80,6 +80,8 @@ class QwenSession(AskedSession[Wish, Telling]):
         try:
             async with aclosing(line.pieces()) as pieces:
                 async for piece in pieces:
+                    if piece.ends:
+                        answer.measure(line.meter.told(piece))
                     await telling.tell(piece, aloud=wish.aloud)
         except TurnRefused as refused:
             answer.fail(refused.code, str(refused))

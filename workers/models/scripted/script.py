@@ -24,6 +24,7 @@ with no step left the model listens. ``respond: false`` on a commit skips the st
 ``{"finish": true}``                  complete the answer; an answer nobody finishes stays open
 ``{"function_call": {...}}``          ``name``, ``arguments`` (object or text), ``call_id``; a missing one stays missing
 ``{"fail": {...}}``                   ``code`` ("response_error"), ``message``, ``fatal`` (false)
+``{"measure": {"0": {...}}}``         what each stage of the model did for the answer, see ``StageMetrics``
 ``{"interrupt": "barge_in"}``         cut the answer that is being given, by the model's own decision
 ``{"heard": "transcript"}``           the model ended the caller's turn itself; or a map: ``transcript``, ``audio_ms``
 ``{"heard_speech": true}``            the caller began to speak now (or at the given millisecond)
@@ -44,6 +45,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from duplex_es.model import StageMetrics
+
 EVENTS = ("open", "end_turn", "generate", "tool_output", "interrupt", "reset_input", "audio_ms")
 
 _ACTIONS: dict[str, tuple[type, ...]] = {
@@ -54,6 +59,7 @@ _ACTIONS: dict[str, tuple[type, ...]] = {
     "finish": (bool,),
     "function_call": (dict,),
     "fail": (dict,),
+    "measure": (dict,),
     "interrupt": (str,),
     "heard": (str, dict),
     "heard_speech": (bool, int),
@@ -169,8 +175,22 @@ def _action(where: str, action: object) -> Mapping[str, Any]:
         inner = _INNER_KEYS.get(key)
         if inner and isinstance(value, dict) and set(value) - inner:
             raise BadScript(f"{where}: {key} has an unknown field; it has {', '.join(sorted(inner))}")
+    if "measure" in verb:
+        verb["measure"] = _stages(where, verb["measure"])
     if verb.get("pace", "real") not in {"real", "fast"}:
         raise BadScript(f"{where}: pace is {verb['pace']!r}; it is real or fast")
     if min(verb.get("audio_ms", 1), verb.get("chunk_ms", 1)) < 1:
         raise BadScript(f"{where}: audio_ms and chunk_ms are at least 1")
     return verb
+
+
+def _stages(where: str, told: dict[str, Any]) -> dict[str, StageMetrics]:
+    for stage, figures in told.items():
+        unknown = set(figures) - set(StageMetrics.__struct_fields__) if isinstance(figures, dict) else ()
+        if unknown:
+            known = ", ".join(StageMetrics.__struct_fields__)
+            raise BadScript(f"{where}: measure, stage {stage}, has an unknown field {min(unknown)!r}; it has {known}")
+    try:
+        return msgspec.convert(told, dict[str, StageMetrics])
+    except msgspec.ValidationError as error:
+        raise BadScript(f"{where}: measure cannot be read: {error}") from error

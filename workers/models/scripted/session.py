@@ -37,7 +37,7 @@ from .script import Step
 
 MOST_SILENT_UNITS = 8
 """How long an answer goes on, where the client asks for each, when the caller sends nothing any more."""
-LOUD_VERBS = frozenset({"speak", "audio_ms", "text", "finish", "function_call"})
+LOUD_VERBS = frozenset({"speak", "audio_ms", "text", "finish", "function_call", "measure"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +241,8 @@ class ScriptedSession:
                 self._answer(run, number).write(text)
             case {"speak": True}:
                 self._answer(run, number)
+            case {"measure": dict(stages)}:
+                self._answer(run, number).measure(stages)
             case {"finish": True}:
                 self._answer(run, number).finish()
             case {"listen": str(reason)}:

@@ -19,11 +19,13 @@ from duplex_es.model import (
     ModelHeardWords,
     ModelInterrupted,
     ModelListened,
+    ModelMeasured,
     ModelPassedOn,
     ModelProducedAudio,
     ModelProducedText,
     ModelSpoke,
     Signal,
+    StageMetrics,
 )
 from duplex_es.protocol import decode_frame
 from workers.models.bridge.card import card
@@ -95,6 +97,29 @@ def test_words_without_sound_join_the_next_sound_or_are_written_at_the_end() -> 
     ear = hearing()
     signals = heard(ear, created(), words("One "), audio("AAECAw=="), words("two. "), words("Three."), done())
     assert [s.text for s in signals if isinstance(s, ModelProducedAudio | ModelProducedText)] == ["One two. ", "Three."]
+
+
+def measured(**stages: dict[str, Any]) -> dict[str, Any]:
+    """Metadata with what a server tells of its stages, named ``s0``, ``s1``, ..."""
+    return {"vllm_omni": {"stage_metrics": {name[1:]: told for name, told in stages.items()}}}
+
+
+def test_what_the_server_tells_of_its_stages_is_of_all_of_the_answer_and_the_newest_holds() -> None:
+    first, then = {"num_tokens_out": 3, "batch_id": 7}, {"num_tokens_out": 9, "vllm_itls_ms": [20, 21], "vllm_itl_ms": 3}
+    said = [audio(metadata=measured(s0=first, s1={"audio_duration_s": 0.5})), words("x"), audio(metadata=measured(s0=then))]
+    signals = heard(hearing(), created(), *said, words("y"), done())
+    assert kinds(signals)[-2:] == [ModelMeasured, ModelFinished]
+    told = {"0": StageMetrics(num_tokens_out=9, vllm_itls_ms=(20, 21)), "1": StageMetrics(audio_duration_s=0.5)}
+    assert signals[-2] == ModelMeasured(epoch=0, turn=0, stages=told)
+    signals = heard(hearing(), created(), audio(), words("x"), done("failed", metadata=measured(s0=then)))
+    assert kinds(signals)[-2:] == [ModelMeasured, ModelFailed]
+    assert ModelMeasured not in kinds(heard(hearing(), created(), audio(), words("x"), done(metadata=measured(s0={}))))
+
+
+def test_of_an_answer_that_is_not_heard_no_stage_is_told() -> None:
+    ear = hearing(cutting=1)
+    assert heard(ear, created(), audio(metadata=measured(s0={"num_tokens_out": 3})), done()) == []
+    assert ear._measured == {}
 
 
 def test_floats_become_samples_and_another_rate_is_named() -> None:

@@ -34,7 +34,7 @@ async def answering(answer: Callable[[], dict[str, Any]]) -> AsyncIterator[str]:
 
 
 def servers(*urls: str, most: int | None = None) -> Servers:
-    return Servers(urls, model=None, key=None, most=most, open_timeout_s=1.0)
+    return Servers(urls, model=None, key=None, most=most, open_timeout_s=20.0)
 
 
 async def test_the_least_busy_server_begins_the_next_session() -> None:

@@ -215,6 +215,6 @@ async def test_a_session_that_ends_here_ends_there(secret_file: str) -> None:
         await call.caller.answer()
         await call.caller.say(CloseSession())
         await call.caller.ends("session_close")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while any(head.state != "closed" for head in await log.sessions()):
                 await asyncio.sleep(0.01)

@@ -53,6 +53,16 @@ async def test_audio_that_the_server_has_is_not_told_again() -> None:
     assert (desk.telling.standing.sent.audio_ms, desk.telling.standing.offset_ms) == (40, 20)
 
 
+async def test_pictures_go_with_the_sound_they_came_with_or_the_next() -> None:
+    desk = Desk()
+    for end_ms, pcm, frames in ((0, b"", (b"a", b"b", b"c")), (20, bytes(320 * 4), ()), (40, bytes(320 * 4), (b"d",))):
+        desk.telling.feed(FeedAudio(epoch=0, pcm=pcm, end_ms=end_ms, frames=frames))
+    desk.telling.feed(feed(60))
+    told = await desk.told(3)
+    assert [event.get("video_frames") for event in told] == [["Yg==", "Yw=="], ["ZA=="], None]
+    assert desk.is_silent
+
+
 async def test_a_turn_is_ended_once() -> None:
     desk = Desk()
     for _ in range(2):

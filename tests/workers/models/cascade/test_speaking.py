@@ -16,16 +16,18 @@ from duplex_es.model import (
     ModelCalledFunction,
     ModelFailed,
     ModelFinished,
+    ModelMeasured,
     ModelProducedAudio,
     ModelSpoke,
     OpenModel,
     Recipe,
     ReconfigureModel,
+    StageMetrics,
     ToolOutput,
 )
 from duplex_es.testing.model_suite import Ear, words_of
 from tests.support.cascade import NOON
-from workers.models.cascade.dialogue.scene import Call, Part, Say, Scene
+from workers.models.cascade.dialogue.scene import Call, Counted, Part, Say, Scene
 from workers.models.cascade.speaking import Speaking
 from workers.models.floor import Floor
 
@@ -186,7 +188,7 @@ async def test_closing_ends_an_answer_in_the_middle(desk: Desk) -> None:
     desk.speaking.answer(0)
     await desk.ear.first(ModelProducedAudio)
     desk.floor.close()
-    await asyncio.wait_for(desk.speaking.close(), 5)
+    await asyncio.wait_for(desk.speaking.close(), 30)
     assert desk.ear.of(ModelFinished) == []
 
 
@@ -246,3 +248,39 @@ async def test_an_answer_that_becomes_known_bit_by_bit_leaves_no_recipe(desk: De
 async def test_a_recipe_that_is_no_plan_fails_the_answer(desk: Desk) -> None:
     desk.speaking.again(ContinueAnswer(epoch=0, turn=0, recipe=Recipe()))
     assert [failed.code for failed in desk.ear.of(ModelFailed)] == ["worker_lost"]
+
+
+def measured_in(desk: Desk) -> list[tuple[str, StageMetrics]]:
+    """Everything that was told of stages, in order."""
+    return [pair for signal in desk.ear.of(ModelMeasured) for pair in signal.stages.items()]
+
+
+async def test_of_a_planned_answer_the_words_are_told_of_first_and_then_each_sentence() -> None:
+    desk = Desk()
+    desk.parts.mind.parts = [Say("One thing. "), Counted(40, 9), Say("Another.")]
+    desk.speaking.remember_heard("Tell me.", None)
+    desk.speaking.answer(0)
+    await desk.answered(0)
+    (_, words), *sentences = measured_in(desk)
+    assert (words.num_tokens_in, words.num_tokens_out, words.output_unit_count) == (40, 9, 2)
+    assert 0 < words.vllm_ttft_ms <= words.stage_gen_time_ms
+    assert [(stage, told.audio_generated_frames) for stage, told in sentences] == [("1", 240), ("1", 192)]
+
+
+async def test_of_an_answer_that_becomes_known_bit_by_bit_every_bit_is_told() -> None:
+    desk = Desk()
+    desk.parts.mind.plans_ahead = False
+    desk.parts.mind.parts = [Say("One thing. "), Say("Another."), Counted(40, 9)]
+    desk.speaking.remember_heard("Tell me.", None)
+    desk.speaking.answer(0)
+    await desk.answered(0)
+    assert [stage for stage, _ in measured_in(desk)] == ["0", "1", "0", "1", "0"]
+    assert [told.num_tokens_out for stage, told in measured_in(desk) if stage == "0"] == [0, 0, 9]
+
+
+async def test_what_is_given_again_was_not_thought_again() -> None:
+    desk = Desk()
+    recipe = Recipe(notes={"steps": [["One."]], "speed": 1.0, "gain": 1.0, "aloud": True, "told": None})
+    desk.speaking.again(ContinueAnswer(epoch=0, turn=3, recipe=recipe))
+    await desk.answered(3)
+    assert [stage for stage, _ in measured_in(desk)] == ["1"]

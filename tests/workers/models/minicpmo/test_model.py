@@ -29,8 +29,9 @@ from duplex_es.model import (
     ModelProducedText,
     ModelRefused,
     ModelSpoke,
+    Signal,
 )
-from duplex_es.testing.model_suite import Caller, ModelSuite
+from duplex_es.testing.model_suite import Caller, ModelSuite, sound_of
 from workers.models.minicpmo import PLUGIN, MiniCPMModel
 from workers.plugins import make_model
 
@@ -69,7 +70,7 @@ class Suite(ModelSuite):
         return await super().opened(model, **{"ref_audio": VOICE, "extra_body": body, **fields})
 
 
-class TestMiniCPM(Suite):
+class TestMiniCPM(Suite, promises=()):
     @pytest.fixture
     def model(self) -> Model:
         return a_model()
@@ -157,6 +158,67 @@ async def test_the_same_sound_gives_the_same_answer(model: MiniCPMModel) -> None
     assert said[0] == said[1]
 
 
+async def answered_to_speech(caller: Caller) -> list[Signal]:
+    """What a session says after a second and a half of speech."""
+    await caller.say(tone(1500))
+    await caller.commit()
+    spoke = await caller.ear.first(ModelSpoke)
+    return await caller.ear.answered(spoke.turn)
+
+
+async def test_an_answer_is_the_same_whatever_runs_beside_it(model: MiniCPMModel) -> None:
+    said = []
+    for company in (0, 1):
+        beside = [await opened(model, session_id="sess_2") for _ in range(company)]
+        caller = await opened(model)
+        for other in beside:
+            await other.say(tone(3000))
+            await other.commit()
+        said.append(await answered_to_speech(caller))
+        for one in (caller, *beside):
+            await one.perform(CloseModel())
+    assert said[0] == said[1]
+
+
+async def test_another_worker_takes_a_call_over_by_its_words(model: MiniCPMModel) -> None:
+    history = (
+        HistoryItem(item_id="a", role="user", text="I am Martin."),
+        HistoryItem(item_id="b", role="assistant", text="Hello Martin."),
+    )
+    caller = await opened(model, history=history)
+    first = await answered_to_speech(caller)
+    await caller.perform(CloseModel(goes_on=True))
+    other = a_model()
+    await other.load()
+    successor = await opened(other, history=history, resumed=True, open_turn=None)
+    assert await answered_to_speech(successor) == first
+    await successor.perform(CloseModel())
+    await other.unload()
+
+
+async def test_a_picture_is_seen_with_the_sound_it_came_with(model: MiniCPMModel) -> None:
+    said = []
+    for frames in ((), (b"a cat",), (b"a dog",)):
+        caller = await opened(model)
+        await caller.perform(FeedAudio(epoch=0, pcm=b"", end_ms=0, frames=frames))
+        said.append(await answered_to_speech(caller))
+        await caller.perform(CloseModel())
+    assert len({sound_of(answer) for answer in said}) == 3
+
+
+async def test_one_object_is_one_session_and_the_card_says_so() -> None:
+    model = a_model(objects="1")
+    await model.load()
+    assert model.capacity == 1
+    assert not model.info.capabilities.supports_multi_session
+    caller = await opened(model)
+    with pytest.raises(ModelRefused) as refused:
+        await opened(model, session_id="sess_2")
+    assert refused.value.code == "resource_exhausted"
+    await caller.perform(CloseModel())
+    await model.unload()
+
+
 async def test_an_interruption_silences_what_was_asked_before_it(model: MiniCPMModel) -> None:
     caller = await opened(model)
     await caller.say(tone(1500))
@@ -189,16 +251,16 @@ async def test_a_lost_engine_ends_the_answer_and_the_next_turn_goes_on(model: Mi
     await caller.say(tone(1500))
     await caller.perform(EndTurn(epoch=0, item_id="item_1", respond=True))
     await caller.ear.first(ModelSpoke)
-    process = model.engine._process
-    assert process is not None
-    os.kill(process.pid, signal.SIGKILL)
+    pid = model.engine.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
     ended = await caller.ear.first(ModelFailed | ModelFinished)  # type: ignore[arg-type]
     if isinstance(ended, ModelFailed):
         assert (ended.code, ended.fatal) == ("worker_lost", False)
     model.real_time = False
     (session,) = model._keeper._sessions
     session._real_time = False
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(30):
         while session._seat.life < 2:
             await caller.ear.quiet()
     told = len(caller.ear.signals)
@@ -240,6 +302,7 @@ async def test_what_cannot_be_served_is_refused_by_name(
         ({}, "weights is missing"),
         ({"fake": "yes", "objects": "none"}, "objects"),
         ({"fake": "yes", "voices_from": "voices.example"}, "voices_from"),
+        ({"fake": "yes", "window": "wide"}, "window is 'wide'; it is one of basic, context, off"),
         ({"fake": "yes", "colour": "red"}, "colour"),
     ],
 )

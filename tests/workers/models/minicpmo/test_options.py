@@ -17,6 +17,7 @@ def test_the_engine_is_told_what_concerns_it_and_not_who_runs_it() -> None:
         "device": "cuda",
         "fake": "no",
         "seed": "0",
+        "window": "basic",
         "compile": "no",
     }
     assert "weights" not in MiniCPMOptions(fake=True).engine
@@ -31,6 +32,7 @@ def test_prefixes_are_read_one_by_one() -> None:
     [
         (MiniCPMOptions(), "weights"),
         (MiniCPMOptions(fake=True, objects="0"), "objects"),
+        (MiniCPMOptions(fake=True, window="wide"), "window"),
         (MiniCPMOptions(fake=True, voices_from="https://a.example"), "voices_from"),
         (MiniCPMOptions(fake=True, voices_from="ftp://a.example/"), "voices_from"),
     ],

@@ -19,6 +19,7 @@ from duplex_es.model import (
     ModelFailed,
     ModelFinished,
     ModelListened,
+    ModelMeasured,
     ModelProducedAudio,
     ModelProducedText,
     ModelRefused,
@@ -26,6 +27,7 @@ from duplex_es.model import (
     OpenModel,
     ResetInput,
     Signal,
+    StageMetrics,
 )
 from workers.engine.contract import EngineFacts
 from workers.engine.process import Dropped, EngineProcess, Failed, Hear, Ready, Refused
@@ -98,23 +100,30 @@ class Engine:
 
 
 class Scene:
-    """A session, its engine and what it said."""
+    """A session, its engine and what it said; what it measured is kept apart."""
 
     def __init__(self, *, auto: bool = False, real_time: bool = False, **fields: Any) -> None:
         self.engine = Engine()
         self.said: list[Signal] = []
+        self.measured: list[ModelMeasured] = []
         self.now_s = 100.0
         request = OpenModel(session_id="s", incarnation=0, epoch=0, **fields)
         self.session = UnitSession(
             cast(EngineProcess, self.engine),
             FACTS,
             request,
-            self.said.append,
+            self._hear,
             b"",
             answers_by_itself=auto,
             real_time=real_time,
             now_s=lambda: self.now_s,
         )
+
+    def _hear(self, signal: Signal) -> None:
+        if isinstance(signal, ModelMeasured):
+            self.measured.append(signal)
+        else:
+            self.said.append(signal)
 
     @classmethod
     async def new(cls, **fields: Any) -> Scene:
@@ -152,6 +161,35 @@ async def test_an_answer_is_what_the_model_says_until_its_turn_ends() -> None:
         ModelProducedAudio(epoch=0, turn=0, pcm=SECOND, text="there."),
         ModelFinished(epoch=0, turn=0),
     ]
+
+
+async def test_every_unit_of_an_answer_is_told_by_network_or_as_a_whole() -> None:
+    scene = await Scene.new()
+    await scene.say(500)
+    await scene.commit()
+    scene.engine.hear(UnitDone(SECOND, "Hello ", listens=False, ends=False, serial=1, work_ms=700.0))
+    told = {"0": {"num_tokens_out": 8}, "2": {"audio_duration_s": 1.0}}
+    scene.engine.hear(UnitDone(SECOND, "there.", listens=False, ends=True, serial=2, stages=told))
+    whole = StageMetrics(
+        stage_gen_time_ms=700.0,
+        audio_generated_frames=24_000,
+        audio_duration_s=1.0,
+        output_unit_count=1,
+        final_output_type="audio",
+    )
+    assert scene.measured == [
+        ModelMeasured(epoch=0, turn=0, stages={"0": whole}),
+        ModelMeasured(
+            epoch=0, turn=0, stages={"0": StageMetrics(num_tokens_out=8), "2": StageMetrics(audio_duration_s=1.0)}
+        ),
+    ]
+
+
+async def test_a_unit_that_only_listened_belongs_to_no_answer() -> None:
+    scene = await Scene.new()
+    await scene.session.perform(Generate(epoch=0, response_id="r", history=()))
+    scene.engine.listens()
+    assert scene.measured == []
 
 
 async def test_listening_ends_an_answer_too() -> None:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from duplex_es.model import CloseModel, EndTurn, HistoryItem, ModelFinished, OpenModel, Signal
+from duplex_es.model import CloseModel, EndTurn, HistoryItem, ModelFinished, ModelMeasured, OpenModel, Signal
 from tests.support.ears import Ear
 from workers.engine.contract import EngineFacts
 from workers.engine.process import EngineProcess
@@ -57,3 +57,17 @@ async def test_a_session_that_closes_leaves_nothing_in_the_engine(engine: Engine
     assert engine._sessions == {}
     session.begin_again()
     assert len(ear.heard) == told
+
+
+async def test_an_answers_stages_are_told_once_right_before_its_end(engine: EngineProcess) -> None:
+    ear: Ear[Signal] = Ear(20)
+    session = session_of(engine, ear)
+    await session.perform(EndTurn(epoch=0, item_id="b", respond=True))
+    await ear.until(lambda heard: isinstance(heard[-1], ModelFinished) if heard else False)
+    (measured,) = (signal for signal in ear.heard if isinstance(signal, ModelMeasured))
+    ended = ear.heard[-1]
+    assert isinstance(ended, ModelFinished) and ear.heard.index(measured) >= len(ear.heard) - 3
+    words = measured.stages["0"]
+    assert (words.num_tokens_in, words.num_tokens_out) == (ended.input_tokens, ended.output_tokens)
+    assert words.vllm_ttft_ms > 0
+    await session.perform(CloseModel())

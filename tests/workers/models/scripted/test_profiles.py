@@ -20,54 +20,11 @@ from duplex_es.model import (
     OpenModel,
 )
 from duplex_es.testing.model_suite import Caller, Ear, ModelSuite, check_order
+from tests.support.published_flags import COLUMNS, FLAGS
 from workers.models.scripted import PLUGIN
 
 pytestmark = pytest.mark.unit
 
-FLAGS = {
-    # flag: chat lane, MiniCPM-o 4.5, PersonaPlex, Nemotron VoiceChat
-    "supports_session_adapter": (True, True, True, True),
-    "supports_model_native_turn_policy": (False, True, True, True),
-    "supports_external_turn_signal": (True, True, False, False),
-    "supports_client_commit": (True, True, False, True),
-    "supports_barge_in": (True, True, False, False),
-    "supports_playback_ack": (True, True, True, True),
-    "supports_input_append": (False, True, True, True),
-    "supports_replace_latest_chunk": (True, False, False, False),
-    "supports_reencode_context": (True, False, False, False),
-    "supports_rollback_to_checkpoint": (False, False, False, False),
-    "supports_turn_commit_only": (True, False, False, False),
-    "supports_kv_lease": (False, False, False, False),
-    "supports_core_kv_lease": (False, False, False, False),
-    "supports_model_internal_state": (False, True, True, True),
-    "supports_stage_resumption": (False, True, True, True),
-    "supports_core_resumable_request": (False, True, True, True),
-    "supports_stage_connector_handoff": (False, True, True, True),
-    "supports_independent_io_streams": (False, True, True, True),
-    "supports_realtime_endpoint": (False, True, True, True),
-    "supports_scheduler_native_append": (False, False, False, False),
-    "supports_multi_session": (False, True, True, False),
-    "supports_multi_session_same_replica": (False, True, True, False),
-    "supports_session_lease": (False, True, True, True),
-    "supports_session_resume": (False, True, False, True),
-    "session_admission_mode": ("serving_managed", "engine_managed", "engine_managed", "engine_managed"),
-    "supports_audio_truncate": (False, True, False, False),
-    "requires_model_runner_kv": (False, True, True, True),
-    "requires_native_stage_role": (False, True, True, True),
-    "implementation_level": ("serving_session_adapter",) + ("model_native_duplex",) * 3,
-    "adapter_patterns": (["chunk_group_append"],) + (["scheduler_data_plane"],) * 3,
-    "input_modes": (["turn_commit_only", "reencode_context"],) + (["append_audio_chunk"],) * 3,
-    "signal_sources": (
-        ["client_event", "server_policy", "model_native"],
-        ["model_native", "client_event", "server_policy"],
-        ["model_native", "client_event"],
-        ["model_native", "client_event"],
-    ),
-    "stage_handoff_transport": (None,) + ("scheduler_data_plane",) * 3,
-    "chunk_period_ms": (1000, 1000, 80, 80),
-    "target_barge_in_latency_ms": (1000, None, None, None),
-}
-NAMES = ("qwen3_omni", "minicpmo_4_5", "personaplex", "nemotron_voicechat")
 VOICE = "data:audio/wav;base64,AAAA"
 OPT_IN: dict[str, object] = {"native_duplex": True}
 AUTO: dict[str, object] = {"auto_response": True}
@@ -81,7 +38,7 @@ def card(profile: str) -> ModelInfo:
 
 @pytest.mark.parametrize("flag", FLAGS)
 def test_every_flag_is_as_published(flag: str) -> None:
-    assert tuple(getattr(card(name).capabilities, flag) for name in NAMES) == FLAGS[flag]
+    assert tuple(getattr(card(name).capabilities, flag) for name in COLUMNS) == FLAGS[flag]
 
 
 def test_without_the_opt_in_minicpm_is_a_chat_model_of_the_same_name() -> None:
@@ -89,7 +46,7 @@ def test_without_the_opt_in_minicpm_is_a_chat_model_of_the_same_name() -> None:
     assert info.without_opt_in is not None
     assert (info.name, info.without_opt_in.name) == ("mini", "mini")
     assert (info.is_chat_lane, info.without_opt_in.is_chat_lane) == (False, True)
-    assert [card(name).without_opt_in for name in NAMES if name != "minicpmo_4_5"] == [None] * 3
+    assert [card(name).without_opt_in for name in COLUMNS if name != "minicpmo_4_5"] == [None] * 3
 
 
 @pytest.mark.parametrize(

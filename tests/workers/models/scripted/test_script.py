@@ -47,6 +47,9 @@ def test_the_default_script_can_be_read() -> None:
         ([{"on": "open", "do": [{"audio_ms": "long"}]}], "audio_ms is 'long'"),
         ([{"on": "open", "do": [{"audio_ms": 10, "pace": "slow"}]}], "pace is 'slow'"),
         ([{"on": "open", "do": [{"fail": {"why": "x"}}]}], "fail has an unknown field"),
+        ([{"on": "open", "do": [{"measure": {"0": {"tokens": 1}}}]}], "stage 0, has an unknown field 'tokens'"),
+        ([{"on": "open", "do": [{"measure": {"0": {"num_tokens_in": "x"}}}]}], "measure cannot be .*num_tokens_in"),
+        ([{"on": "open", "do": [{"measure": {"0": 3}}]}], "measure cannot be read"),
     ],
 )
 def test_a_mistake_is_refused_with_its_place(script: object, complaint: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 from ...speech.sentences import take_sentences
-from .scene import Call, Line, Part, Say, Scene
+from .scene import Call, Counted, Line, Part, Say, Scene
 
 FIRST_BYTE_S = 10.0
 IDLE_S = 30.0
@@ -38,19 +38,24 @@ class ChatServer:
         await self._client.aclose()
 
     async def reply(self, scene: Scene) -> AsyncGenerator[Part, None]:
-        """The answer, a sentence at a time as it arrives, then its tool calls. Raises: ChatFailed before the first."""
-        pending, calls, spoke = "", _Calls(), False
+        """The answer, a sentence at a time as it arrives, its tool calls, and its tokens if the server counts them.
+
+        Raises: ChatFailed before the first.
+        """
+        pending, calls, spoke, counted = "", _Calls(), False, None
         try:
             async with self._client.stream("POST", self._url, json=self._body(scene)) as response:
                 if response.status_code != httpx.codes.OK:
                     detail = (await response.aread())[:200].decode("utf-8", "replace")
                     raise ChatFailed(f"{self._url} answered {response.status_code}: {detail}")
-                async for delta in _deltas(response):
-                    calls.add(delta.get("tool_calls"))
-                    sentences, pending = take_sentences(pending + str(delta.get("content") or ""))
-                    for sentence in sentences:
-                        spoke = True
-                        yield Say(sentence)
+                async for chunk in _chunks(response):
+                    counted = _counted(chunk.get("usage")) or counted
+                    for delta in _deltas(chunk):
+                        calls.add(delta.get("tool_calls"))
+                        sentences, pending = take_sentences(pending + str(delta.get("content") or ""))
+                        for sentence in sentences:
+                            spoke = True
+                            yield Say(sentence)
         except (httpx.HTTPError, ValueError) as error:
             if not spoke and not pending.strip():
                 raise ChatFailed(f"{type(error).__name__}: {error}") from error
@@ -58,12 +63,15 @@ class ChatServer:
             yield Say(pending)
         for call in calls.finished():
             yield call
+        if counted is not None:
+            yield counted
 
     def _body(self, scene: Scene) -> dict[str, Any]:
         system = " ".join(text for text in (scene.instructions, VOICE_RULE) if text)
         body: dict[str, Any] = {
             "model": self._model,
             "stream": True,
+            "stream_options": {"include_usage": True},
             "messages": [
                 {"role": "system", "content": system},
                 *(_message(line) for line in scene.past if line.text or line.call_id),
@@ -95,8 +103,8 @@ def _message(line: Line) -> dict[str, Any]:
     return {"role": line.role, "content": line.text}
 
 
-async def _deltas(response: httpx.Response) -> AsyncIterator[dict[str, Any]]:
-    """The ``delta`` maps of a server-sent stream, or the one message of a server that does not stream."""
+async def _chunks(response: httpx.Response) -> AsyncIterator[dict[str, Any]]:
+    """The objects of a server-sent stream, or the one object of a server that does not stream."""
     whole = ""
     async for line in response.aiter_lines():
         if not line.startswith("data:"):
@@ -105,11 +113,21 @@ async def _deltas(response: httpx.Response) -> AsyncIterator[dict[str, Any]]:
         data = line.removeprefix("data:").strip()
         if data == "[DONE]":
             return
-        for choice in json.loads(data).get("choices") or []:
-            yield choice.get("delta") or {}
+        yield json.loads(data)
     if whole.lstrip().startswith("{"):
-        for choice in json.loads(whole).get("choices") or []:
-            yield choice.get("message") or {}
+        yield json.loads(whole)
+
+
+def _deltas(chunk: dict[str, Any]) -> list[dict[str, Any]]:
+    return [choice.get("delta") or choice.get("message") or {} for choice in chunk.get("choices") or []]
+
+
+def _counted(usage: Any) -> Counted | None:
+    if not isinstance(usage, dict):
+        return None
+    counts = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")]
+    read, made = (count if isinstance(count, int) else 0 for count in counts)
+    return Counted(read, made)
 
 
 class _Calls:

@@ -12,7 +12,7 @@ from . import smalltalk
 from .chat import ChatFailed, ChatServer
 from .outputs import say_output
 from .rules import answer_by_rules
-from .scene import Part, Say, Scene
+from .scene import Call, Counted, Part, Say, Scene
 from .smollm import SmolLm
 from .tools import wanted_tool
 
@@ -65,7 +65,7 @@ class Mind:
         if spoken is None or not complete:
             answered = False
             async for part in self._thought(scene):
-                answered = True
+                answered = answered or not isinstance(part, Counted)
                 yield part
             if answered:
                 return
@@ -77,7 +77,7 @@ class Mind:
         told = False
         if self._chat is not None:
             async for part in self._thought(scene):
-                told = True
+                told = told or not isinstance(part, Counted)
                 yield part
         if not told:
             for sentence in split_sentences(say_output(output)):
@@ -89,22 +89,25 @@ class Mind:
             spoke = False
             try:
                 async for part in self._chat.reply(scene):
-                    if not spoke and not isinstance(part, Say):
+                    if not spoke and isinstance(part, Call):
                         yield Say(LEAD_IN)
-                    spoke = True
+                    spoke = spoke or not isinstance(part, Counted)
                     yield part
             except ChatFailed as error:
                 log.warning("the chat server gave no answer: %s", error)
         elif self._small is not None and scene.utterance.strip():
-            for sentence in split_sentences(await self._small_talk(self._small, scene)):
+            words, counted = await self._small_talk(self._small, scene)
+            for sentence in split_sentences(words):
                 yield Say(sentence)
+            if counted.made:
+                yield counted
 
-    async def _small_talk(self, small: SmolLm, scene: Scene) -> str:
+    async def _small_talk(self, small: SmolLm, scene: Scene) -> tuple[str, Counted]:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._executor, small.reply, scene)
         except Exception:
             log.exception("the small language model failed")
-            return ""
+            return "", Counted()
 
 
 def admission(utterance: str) -> str:

@@ -63,7 +63,15 @@ class Call:
     arguments: str
 
 
-Part = Say | Call
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """How many tokens the model behind an answer read and made; part of what is told of the answer, not of it."""
+
+    read: int = 0
+    made: int = 0
+
+
+Part = Say | Call | Counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .scene import Line, Scene
+from .scene import Counted, Line, Scene
 
 MOST_TOKENS = 60
 LEAST_LINES = 8
@@ -86,8 +86,8 @@ class SmolLm:
         """Read the examples once, three seconds that no caller should wait."""
         self.reply(Scene("Hello."))
 
-    def reply(self, scene: Scene) -> str:
-        """One line of answer, possibly empty. The same scene gives the same answer."""
+    def reply(self, scene: Scene) -> tuple[str, Counted]:
+        """One line of answer, possibly empty, and its tokens. The same scene gives the same answer."""
         found = self._server.handle_completions(
             {
                 "prompt": transcript_of(scene),
@@ -98,9 +98,10 @@ class SmolLm:
                 "cache_prompt": True,
             }
         )
-        choices = found.get("choices") if isinstance(found, dict) else None
+        found = found if isinstance(found, dict) else {}
+        choices, usage = found.get("choices"), found.get("usage") or {}
         text = str(choices[0].get("text", "")) if choices else ""
-        return whole_sentences(text)
+        return whole_sentences(text), Counted(usage.get("prompt_tokens", 0), usage.get("completion_tokens", 0))
 
 
 def whole_sentences(text: str) -> str:

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from workers.models.cascade.dialogue.chat import ChatFailed, ChatServer
-from workers.models.cascade.dialogue.scene import Call, Line, Part, Say, Scene, Tool
+from workers.models.cascade.dialogue.scene import Call, Counted, Line, Part, Say, Scene, Tool
 
 pytestmark = pytest.mark.unit
 
@@ -126,3 +126,20 @@ async def test_an_answer_that_breaks_off_keeps_what_was_said() -> None:
     broken = stream({"content": "First. Sec"}, done=False)
     broken = httpx.Response(200, text=broken.text + "data: {broken\n\n")
     assert await ask(Server(broken)) == [Say("First. "), Say("Sec")]
+
+
+@pytest.mark.parametrize(
+    ("usage", "told"),
+    [
+        ({"prompt_tokens": 40, "completion_tokens": 9}, [Counted(40, 9)]),
+        ({"prompt_tokens": None}, [Counted(0, 0)]),
+        (None, []),
+        ("many", []),
+    ],
+)
+async def test_the_tokens_are_told_last_if_the_server_counts_them(usage: object, told: list[Part]) -> None:
+    chunks = [{"choices": [{"delta": {"content": "Yes."}}]}, {"choices": [], "usage": usage}]
+    text = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks)
+    server = Server(httpx.Response(200, text=text))
+    assert await ask(server) == [Say("Yes."), *told]
+    assert server.body["stream_options"] == {"include_usage": True}

@@ -8,7 +8,7 @@ import pytest
 
 from workers.models.cascade.dialogue.chat import ChatFailed, ChatServer
 from workers.models.cascade.dialogue.mind import LEAD_IN, NOTHING_ASKED, Mind, admission
-from workers.models.cascade.dialogue.scene import Call, Line, Part, Say, Scene, Tool
+from workers.models.cascade.dialogue.scene import Call, Counted, Line, Part, Say, Scene, Tool
 from workers.models.cascade.dialogue.smollm import SmolLm
 
 pytestmark = pytest.mark.unit
@@ -41,10 +41,10 @@ class FakeSmall(SmolLm):
     def __init__(self, text: str | None) -> None:
         self.text = text
 
-    def reply(self, scene: Scene) -> str:
+    def reply(self, scene: Scene) -> tuple[str, Counted]:
         if self.text is None:
             raise RuntimeError("out of memory")
-        return self.text
+        return self.text, Counted(9, len(self.text.split()))
 
 
 async def said(mind: Mind, utterance: str, **fields: object) -> list[Part]:
@@ -72,12 +72,20 @@ async def test_a_question_for_an_argument_can_be_ended() -> None:
 async def test_what_no_rule_knows_is_asked_of_the_model() -> None:
     question = "Who wrote Hamlet?"
     assert await said(Mind(chat=FakeChat(Say("He did. "), Say("Then."))), question) == [Say("He did. "), Say("Then.")]
-    assert await said(Mind(small=FakeSmall("Shakespeare. Surely.")), question) == [Say("Shakespeare. "), Say("Surely.")]
+    small = await said(Mind(small=FakeSmall("Shakespeare. Surely.")), question)
+    assert small == [Say("Shakespeare. "), Say("Surely."), Counted(9, 2)]
 
 
 async def test_a_chat_that_only_calls_a_tool_is_led_in() -> None:
     parts = await said(Mind(chat=FakeChat(Call("f", "{}"))), "Who wrote Hamlet?")
     assert parts == [Say(LEAD_IN), Call("f", "{}")]
+    counted = Counted(5, 1)
+    assert await said(Mind(chat=FakeChat(counted, Call("f", "{}"))), "Who wrote Hamlet?") == [counted, *parts]
+
+
+async def test_a_chat_that_only_counts_has_not_answered() -> None:
+    parts = await said(Mind(chat=FakeChat(Counted(5, 0))), "Who wrote Hamlet?")
+    assert [type(part) for part in parts] == [Counted, Say, Say]
 
 
 async def test_with_rules_off_the_chat_answers_everything() -> None:

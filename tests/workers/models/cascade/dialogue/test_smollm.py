@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from workers.models.cascade.dialogue.scene import Line, Scene
+from workers.models.cascade.dialogue.scene import Counted, Line, Scene
 from workers.models.cascade.dialogue.smollm import SmolLm, find_weights, transcript_of, whole_sentences
 
 pytestmark = pytest.mark.unit
@@ -59,7 +59,8 @@ def test_the_engine_is_asked_for_one_line(monkeypatch: pytest.MonkeyPatch) -> No
 
         def handle_completions(self, request: dict[str, Any]) -> dict[str, Any]:
             asked.append(request)
-            return {"choices": [{"text": " Blue. And"}]}
+            usage = {"prompt_tokens": 40, "completion_tokens": 3}
+            return {"choices": [{"text": " Blue. And"}], "usage": usage}
 
     def params() -> Any:
         return SimpleNamespace(model=SimpleNamespace(), cpuparams=SimpleNamespace(), cpuparams_batch=SimpleNamespace())
@@ -68,5 +69,5 @@ def test_the_engine_is_asked_for_one_line(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(importlib, "import_module", lambda _name: engine)
     model = SmolLm(Path("weights.gguf"))
     model.warm_up()
-    assert model.reply(Scene("What color is the sky?", max_tokens=5)) == "Blue."
+    assert model.reply(Scene("What color is the sky?", max_tokens=5)) == ("Blue.", Counted(40, 3))
     assert (asked[-1]["max_tokens"], asked[-1]["temperature"], asked[-1]["stop"][0]) == (5, 0.0, "\n")
