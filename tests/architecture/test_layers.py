@@ -33,29 +33,33 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     LOG: ({PROTOCOL}, {"redis", "msgpack", "msgspec"}),
     CLIENT: ({PROTOCOL}, {"websockets", "msgspec", "pybase64", "sounddevice"}),
     READING: ({PROTOCOL, LOG}, {"msgspec", "zstandard"}),
+    OBSERVABILITY: ({PROTOCOL, LOG}, {"prometheus_client", "opentelemetry"}),
     ARCHIVE: (
-        {PROTOCOL, SESSION, LOG, READING},
+        {PROTOCOL, SESSION, LOG, READING, OBSERVABILITY},
         {"msgspec", "zstandard", "fsspec", "pyarrow", "cryptography"},
     ),
     TIMELINE: ({PROTOCOL, LOG, READING}, {"msgspec"}),
-    OBSERVABILITY: ({PROTOCOL, LOG}, {"prometheus_client", "opentelemetry"}),
     "duplex_es.tools": (
-        CORE | {CLIENT, READING, TIMELINE, ARCHIVE},
+        CORE | {CLIENT, READING, TIMELINE, ARCHIVE, OBSERVABILITY},
         {"msgspec", "websockets", "matplotlib", "zstandard", "numpy", "soxr", "shtab"},
     ),
     "duplex_es.testing": (CORE, {"msgspec", "pytest"}),
-    "gateway": ({PROTOCOL, LOG, READING, TIMELINE, OBSERVABILITY}, {"starlette", "uvicorn", "uvloop"}),
+    "gateway": ({PROTOCOL, LOG, READING, ARCHIVE, TIMELINE, OBSERVABILITY}, {"starlette", "uvicorn", "uvloop"}),
     "workers": (CORE | {"workers.vad", OBSERVABILITY}, {"msgspec", "numpy", "soxr", "uvloop"}),
     "workers.vad": ({PROTOCOL}, {"numpy", "onnxruntime"}),
     "workers.engine": (set(), {"numpy"}),
     "workers.neural_qwen3omni": ({"workers.engine"}, {"numpy", "torch", "transformers"}),
+    "workers.neural_nemotron": (
+        {"workers.engine"},
+        {"numpy", "torch", "transformers", "safetensors", "tokenizers"},
+    ),
     "workers.neural_minicpmo": ({"workers.engine"}, {"numpy", "torch", "transformers", "PIL"}),
     "workers.neural": (
         {"workers.engine"},
         {"numpy", "torch", "triton", "transformers", "safetensors", "sentencepiece"},
     ),
     "workers.models": (
-        {PROTOCOL, MODEL, "workers.vad", "workers.engine", "workers.neural"},
+        {PROTOCOL, MODEL, "workers.vad", "workers.engine", "workers.neural", "workers.neural_nemotron"},
         {
             "msgspec",
             "numpy",

@@ -12,7 +12,7 @@ from tests.chaos.table import Row
 from tests.support.chaos_fleet import Fleet
 from tests.support.processes import StoreProcess
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(150)]
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300)]
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ async def connection(
     urls: tuple[str, ...] = ("ws://a", "ws://b"),
     down: tuple[str, ...] = (),
     reconnect: ReconnectPolicy | None = AT_ONCE,
-    timeout_s: float = 5.0,
+    timeout_s: float = 30.0,
     ticket: ResumeTicket | None = None,
     auto_acknowledge: bool = True,
 ) -> AsyncIterator[tuple[Connection, FakeServer]]:
@@ -419,7 +419,7 @@ async def test_a_connection_lost_while_saying_again_is_resumed_again_and_each_ev
         for event_id in ids:
             await subject.send({"type": "x", "event_id": event_id}, event_id)
         await server.sockets[0].drop()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while len(arrived) < len(ids):
                 await asyncio.sleep(0)
         assert arrived == ids
@@ -504,11 +504,11 @@ async def test_a_server_that_takes_no_acknowledgement_does_not_hold_up_the_readi
             await send(message)
 
         transport.send = behind  # type: ignore[method-assign]
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while (await anext(events)).server_event_seq != 200:
                 pass
         blocked.set()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while server.sockets[0].received[-1].get("server_event_seq") != 200:
                 await asyncio.sleep(0)
         assert server.sockets[0].types().count("session.event_ack") < 100

@@ -182,11 +182,11 @@ async def test_waiting_returns_the_named_event_or_raises_the_error_that_came_fir
         await socket.say(numbered(3, "session.closed", reason="session_close"))
 
     async with client(script) as (subject, _):
-        waiting = asyncio.create_task(subject.wait_for("response.done", timeout_s=5))
+        waiting = asyncio.create_task(subject.wait_for("response.done", timeout_s=30))
         await asyncio.sleep(0)
         await subject.send({"type": "response.create"})
         assert (await waiting).type == "response.done"
-        waiting = asyncio.create_task(subject.wait_for("response.done", timeout_s=5))
+        waiting = asyncio.create_task(subject.wait_for("response.done", timeout_s=30))
         await asyncio.sleep(0)
         await subject.send({"type": "response.create"})
         with pytest.raises(DuplexProtocolError) as caught:
@@ -204,7 +204,7 @@ async def test_waiting_on_a_session_that_ends_says_so() -> None:
         await socket.say(numbered(1, "session.closed", reason="timeout"))
 
     async with client(script) as (subject, _):
-        waiting = asyncio.create_task(subject.wait_for("response.done", timeout_s=5))
+        waiting = asyncio.create_task(subject.wait_for("response.done", timeout_s=30))
         await asyncio.sleep(0)
         await subject.clear_input()
         with pytest.raises(DuplexSessionClosedError, match="timeout"):

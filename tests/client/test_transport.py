@@ -86,7 +86,7 @@ async def test_frames_travel_both_ways_and_a_closed_socket_is_broken() -> None:
 
     async with serve(echo_once, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        line = await Line.dial(websocket_connector(open_timeout_s=5), f"ws://127.0.0.1:{port}/")
+        line = await Line.dial(websocket_connector(open_timeout_s=30), f"ws://127.0.0.1:{port}/")
         await line.send("hello")
         assert await line.recv() == "hello"
         with pytest.raises(DuplexConnectionError):
@@ -100,7 +100,7 @@ async def test_a_port_where_nobody_listens_is_broken_too() -> None:
     async with serve(lambda socket: socket.wait_closed(), "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
     with pytest.raises(DuplexConnectionError):
-        await Line.dial(websocket_connector(open_timeout_s=5), f"ws://127.0.0.1:{port}/")
+        await Line.dial(websocket_connector(open_timeout_s=30), f"ws://127.0.0.1:{port}/")
 
 
 class Moody:
@@ -145,7 +145,7 @@ async def test_a_refused_handshake_says_when_to_come_again() -> None:
     async with serve(lambda socket: socket.wait_closed(), "127.0.0.1", 0, process_request=refuse) as server:
         port = server.sockets[0].getsockname()[1]
         with pytest.raises(DuplexConnectionError, match="503") as caught:
-            await Line.dial(websocket_connector(open_timeout_s=5), f"ws://127.0.0.1:{port}/")
+            await Line.dial(websocket_connector(open_timeout_s=30), f"ws://127.0.0.1:{port}/")
     assert caught.value.retry_after_ms == 2_000
 
 
@@ -157,7 +157,7 @@ async def test_a_server_that_reads_nothing_holds_the_sender_up() -> None:
     hold = asyncio.Event()
     async with serve(lambda socket: hold.wait(), "127.0.0.1", 0, max_queue=1, close_timeout=0.1) as server:
         port = server.sockets[0].getsockname()[1]
-        transport = await websocket_connector(open_timeout_s=5)(f"ws://127.0.0.1:{port}/")
+        transport = await websocket_connector(open_timeout_s=30)(f"ws://127.0.0.1:{port}/")
         line = Line(transport)
         sent = 0
         with pytest.raises(TimeoutError):

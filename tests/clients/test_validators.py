@@ -12,7 +12,7 @@ from tests.clients.environment import HERE, clients_home, heard_out
 from tests.protocol.dialects import samples
 from tests.protocol.dialects.test_stock_commands import LIVEKIT, OPENAI_AGENTS, PIPECAT
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 SETTINGS: tuple[dict[str, Any], ...] = ({}, OPENAI_AGENTS, LIVEKIT, PIPECAT)
 

@@ -32,7 +32,7 @@ def tls_front(port: int, folder: Path) -> Iterator[tuple[int, Path]]:
     finally:
         asyncio.run_coroutine_threadsafe(front.close(server), loop).result(10)
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
+        thread.join(30)
         loop.close()
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import ClassVar
 
 import pytest
 
-from duplex_es.model import Model
-from duplex_es.testing.model_suite import Caller, ModelSuite
+from duplex_es.model import Model, ModelProducedAudio
+from duplex_es.testing.model_stage import QUIET_S
+from duplex_es.testing.model_suite import Caller, Ear, ModelSuite
 from tests.support.cascade import shared_cascade
 from tests.support.realtime_backend import realtime_backend
 from tests.support.voices import spoken
@@ -19,23 +21,23 @@ from workers.models.scripted import PLUGIN as scripted
 pytestmark = pytest.mark.unit
 
 
-class TestEcho(ModelSuite):
+ANSWERS = ("transcribes", "takes_text_turns", "can_rebuild")
+
+
+class TestEcho(ModelSuite, promises=(*ANSWERS, "ends_turns")):
     @pytest.fixture
     def model(self) -> Model:
         return echo({})
 
 
-class TestScripted(ModelSuite):
+class TestScripted(ModelSuite, promises=ANSWERS):
     @pytest.fixture
     def model(self) -> Model:
         return scripted({"lead_ms": "300"})
 
 
 class ProfileSuite(ModelSuite):
-    """A shape that ``scripted`` takes on, opened as its clients open it. PersonaPlex never falls silent, which most of
-
-    the suite waits for; tests/workers/models/scripted has tests of its own for it.
-    """
+    """A shape that ``scripted`` takes on, opened as its clients open it."""
 
     profile = ""
     extra_body: ClassVar[dict[str, object]] = {}
@@ -49,25 +51,41 @@ class ProfileSuite(ModelSuite):
         return await super().opened(model, **fields)
 
 
-class TestMiniCpm(ProfileSuite):
+class TestMiniCpm(ProfileSuite, promises=()):
     profile = "minicpmo_4_5"
     extra_body: ClassVar[dict[str, object]] = {"native_duplex": True, "auto_response": True}
 
 
-class TestMiniCpmInTheChatLane(ProfileSuite):
+class TestMiniCpmInTheChatLane(ProfileSuite, promises=()):
     profile = "minicpmo_4_5"
 
 
-class TestNemotron(ProfileSuite):
+class TestNemotron(ProfileSuite, promises=()):
     profile = "nemotron_voicechat"
     extra_body: ClassVar[dict[str, object]] = {"auto_response": True}
 
 
-class TestQwen3Omni(ProfileSuite):
+class Murmur(Ear):
+    """An ear for a model that never falls silent: sound goes on while nothing happens."""
+
+    async def quiet(self) -> int:
+        while True:
+            before = len(self.signals) - len(self.of(ModelProducedAudio))
+            await asyncio.sleep(QUIET_S)
+            if len(self.signals) - len(self.of(ModelProducedAudio)) == before:
+                return len(self.signals)
+
+
+class TestPersonaPlex(ProfileSuite, promises=()):
+    profile = "personaplex"
+    ear = Murmur
+
+
+class TestQwen3Omni(ProfileSuite, promises=("takes_text_turns",)):
     profile = "qwen3_omni"
 
 
-class TestCascade(ModelSuite):
+class TestCascade(ModelSuite, promises=(*ANSWERS, "ends_turns")):
     question = "Tell me a story."
 
     @pytest.fixture
@@ -79,7 +97,7 @@ class TestCascade(ModelSuite):
         return spoken("What is seven plus five?").tobytes()
 
 
-class TestBridge(ModelSuite):
+class TestBridge(ModelSuite, promises=("transcribes", "takes_text_turns", "ends_turns")):
     """A session of this service behind the bridge: what the suite asks goes over a real socket and comes back."""
 
     question = "one two three four five six seven eight nine ten"

@@ -11,26 +11,15 @@ import argparse
 import asyncio
 import json
 import os
-import random
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from duplex_es.log.memory import MemoryLog
-from duplex_es.protocol import AppendAudio, CloseSession
-from tests.support.long_call import APPEND_MS
-from tests.support.recorded_call import RecordedCall, export
-from workers.retention import Limits
+from tests.support import hour_call
 
 LIMIT_S, LIMIT_MB = 5.0, 300.0
-KEEPS_ALL = Limits(audio_s=0, audio_bytes=0, history_s=0, history_bytes=0)
-TURN_S, ANSWER_MS = 6, 8_000
-SCRIPT = (
-    '[{"on": "end_turn", "every": true, "transcript": "and then", "do": '
-    f'[{{"audio_ms": {ANSWER_MS}, "pace": "fast", "text": "Then something else happened."}}, {{"finish": true}}]}}]'
-)
 COMMANDS = (
     ("show",),
     ("show", "--at", "20000"),
@@ -50,27 +39,9 @@ class Cost(NamedTuple):
     peak_mb: float
 
 
-def noise(ms: int, draw: random.Random) -> bytes:
-    """PCM16 at 16 kHz that is like speech only in that it cannot be compressed."""
-    return draw.randbytes(16 * 2 * ms)
-
-
 async def make_call(path: Path, minutes: int) -> None:
-    """Record it over a log in memory, with a real actor, and write it to ``path``."""
-    log, draw = MemoryLog(), random.Random(1)
-    call = await RecordedCall.begin(log, "hour", SCRIPT, KEEPS_ALL)
-    for _ in range(minutes * 60_000 // (TURN_S * 1_000 + ANSWER_MS)):
-        for _ in range(TURN_S * 1_000 // APPEND_MS):
-            call.clock.now_ms += APPEND_MS
-            await call.caller.say(AppendAudio(audio=noise(APPEND_MS, draw), is_speech=True))
-        call._heard_ms += TURN_S * 1_000
-        await call._until(lambda: call.actor.session.input.clock.ms >= call._heard_ms)
-        await call.turn()
-        call.wait(ANSWER_MS)
-    await call.caller.say(CloseSession())
-    await call.caller.ends()
-    await call.end()
-    await export(log, "hour", path)
+    """So much of the hour's call, with a caller of noise, written to ``path``."""
+    await hour_call.write(path, hour_call.TURNS * minutes // 60, hour_call.noise)
 
 
 WATCH = """

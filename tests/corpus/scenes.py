@@ -379,6 +379,34 @@ async def other_sound(place: Place) -> None:
         await done(caller)
 
 
+async def measured(place: Place) -> None:
+    """A client that asks what the stages of the model did: of an answer that a second worker ends, and of a cut one."""
+    words = {"measure": {"0": {"num_tokens_in": 31, "num_tokens_out": 8, "vllm_ttft_ms": 80.125, "vllm_tpot_ms": 20}}}
+    sound = {"measure": {"1": {"audio_generated_frames": 24_000, "audio_duration_s": 1, "other": {"voice": "tone"}}}}
+    told = [words, answer(STORY, 8_000), sound, sound, DONE]
+    cut = [words, answer("It was noon. ", 400), sound, answer(STORY, 4_000)]
+    turns = (
+        {"on": "end_turn", "transcript": "Tell me a story.", "do": told},
+        {"on": "end_turn", "transcript": "What time was it?", "do": cut},
+    )
+    asking = {"return_stage_metrics": True}
+    async with place.call("scripted", **scripted(*turns, extra_body=asking)) as caller:
+        await speak(caller, 300, is_speech=True)
+        await commit(caller, response_create=True)
+        for _ in range(4):
+            await caller.hear_until("response.output_audio.delta")
+        await place.lose_worker()
+        await done(caller)
+        await speak(caller, 300, is_speech=True)
+        await commit(caller, response_create=True)
+        for _ in range(6):
+            await caller.hear_until("response.output_audio.delta")
+        await caller.say(type="response.cancel")
+        await done(caller)
+        await caller.say(type="session.close")
+        await caller.hear_until("session.closed")
+
+
 SCENES: tuple[Callable[[Place], Awaitable[None]], ...] = (
     barge_in,
     backchannel,
@@ -398,5 +426,6 @@ SCENES: tuple[Callable[[Place], Awaitable[None]], ...] = (
     own_ear,
     always_on,
     other_sound,
+    measured,
 )
 """Each is one recording, under its own name."""

@@ -34,7 +34,7 @@ from tests.support.calls import all_output, pcm16, serving
 from workers.plugins import make_model
 from workers.retention import Limits
 
-pytestmark = [pytest.mark.unit, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.unit, pytest.mark.timeout(300)]
 
 MOST_BYTES = 6_000_000
 SAMPLES = 12
@@ -152,12 +152,12 @@ async def take_up(log: MemoryLog, copy: Copy, token: str) -> Head:
         frames[:] = [entry.body.decode("latin1") for entry in await all_output(log, copy.head.ref, after_seq=seq)]
         return any("session.heartbeat" in frame or "session.closed" in frame for frame in frames)
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not await shown():
             await asyncio.sleep(0.002)
     if (await log.head("forked")).state != "closed":
         await log.append_input(attachment, len(said) + 1, [Record(*pack_input(CloseSession(), 0))])
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while (await log.head("forked")).state != "closed":
             await asyncio.sleep(0.002)
     return await log.head("forked")
@@ -194,7 +194,7 @@ async def test_an_answer_that_was_cut_by_the_fork_goes_on_to_its_last_word() -> 
                 call = await read_call(held, await held.find("forked"))
                 texts[:] = [answer.text for answer in call.answers if answer.status == "completed"]
 
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 while not texts:
                     await look()
                     await asyncio.sleep(0.01)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.corpus.hour import LIMIT_MB, LIMIT_S, LIMITED, make_call, measure
 
-pytestmark = [pytest.mark.bench, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.bench, pytest.mark.timeout(300)]
 
 
 def test_reading_a_call_takes_little_time_and_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -260,8 +260,9 @@ def test_a_unit_is_exposed_little(unit: Path) -> None:
 # -- what watches --------------------------------------------------------------------------------------------------
 
 
-def test_prometheus_takes_its_file() -> None:
-    checked = run(program("promtool"), "check", "config", str(DEPLOY / "prometheus/prometheus.yml"))
+@pytest.mark.parametrize("name", ["prometheus.yml", "local.yml"])
+def test_prometheus_takes_its_file(name: str) -> None:
+    checked = run(program("promtool"), "check", "config", str(DEPLOY / "prometheus" / name))
     assert checked.returncode == 0, checked.stderr
 
 

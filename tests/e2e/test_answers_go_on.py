@@ -14,7 +14,7 @@ from tests.support.services import Deployment
 from tests.support.talking import Caller, conversing
 from tests.support.voices import spoken
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 Talk = Callable[[Caller], Awaitable[None]]
 VOICE = np.random.default_rng(5).integers(-9_000, 9_000, 4 * 16_000, dtype="<i2").tobytes()

@@ -15,7 +15,9 @@ from tests.support.services import Deployment
 pytestmark = pytest.mark.e2e
 
 SCRIPT = """{"script": [{"on": "end_turn", "every": true, "transcript": "a question",
-  "do": [{"audio_ms": 640, "text": "A short answer.", "pace": "real"}, {"finish": true}]}]}"""
+  "do": [{"audio_ms": 640, "text": "A short answer.", "pace": "real"},
+         {"measure": {"0": {"num_tokens_out": 3, "vllm_itls_ms": [20, 40]}, "1": {"audio_duration_s": 0.64}}},
+         {"finish": true}]}]}"""
 
 
 async def test_callers_are_answered_cut_and_resumed_and_the_report_says_so(
@@ -37,5 +39,9 @@ async def test_callers_are_answered_cut_and_resumed_and_the_report_says_so(
     assert report.resume_ms.count == report.answers.cut
     assert report.round_trip_ms is not None
     assert report.service is not None and report.service.up_ms is not None and report.service.down_ms is not None
+    assert report.stage_metrics.keys() == {"0", "1"} and report.stage0_tokens == report.stage_metrics["0"]
+    tokens, intervals = report.stage0_tokens["num_tokens_out"], report.stage0_tokens["vllm_itls_ms"]
+    assert (tokens.count, tokens.mean) == (report.answers.by_status["completed"], 3)
+    assert (intervals.count, intervals.mean) == (2 * tokens.count, 30)
     assert "4 sessions" in printed.err
     assert picture.stat().st_size > 0

@@ -18,7 +18,7 @@ from tests.support.processes import StoreProcess
 from tests.support.services import Deployment
 from tests.support.talking import Caller, calling, conversing
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 MODEL = "vllm-omni"
 VOICE = np.random.default_rng(5).integers(-9_000, 9_000, 4 * 16_000, dtype="<i2").tobytes()

@@ -28,7 +28,7 @@ from duplex_es.client import (
 from tests.support.lines import Lines
 from tests.support.services import Deployment
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 LISTENER = Path(__file__).parents[1] / "support" / "listener.py"
 AT_ONCE = ReconnectPolicy(max_attempts=20, backoff_s=(0.02, 0.2))

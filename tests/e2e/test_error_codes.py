@@ -31,7 +31,7 @@ from tests.support.services import Deployment, Service
 from tests.support.talking import Caller, calling, conversing
 from workers.models.scripted.profiles import PROFILES
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 EVENT_ID = "evt_wrong"
 SPOKEN: Wire = {"audio_ms": 480, "text": "It is sunny.", "pace": "fast"}
@@ -824,7 +824,7 @@ async def until_free(deployment: Deployment) -> None:
     log = open_log(deployment.redis_url)
     await log.connect()
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while [card.used for card in await log.fleet()] != [0]:
                 await asyncio.sleep(0.02)
     finally:

@@ -23,7 +23,7 @@ from tests.support.processes import free_port
 from tests.support.up import Up, up
 from workers.g711 import encode
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(150)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"

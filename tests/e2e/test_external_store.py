@@ -9,7 +9,7 @@ from tests.support.processes import StoreProcess
 from tests.support.services import Deployment
 from tests.support.talking import conversing
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 
 async def test_a_call_over_redis_server(redis_server: StoreProcess):

@@ -19,7 +19,7 @@ from tests.support.collector import Collector
 from tests.support.talking import calling, conversing
 from tests.support.watched import WatchedStack
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 WORDS = ("zanzibarquokka", "heliotropezebu", "vermilionokapi", "saffronaxolotl", "indigopangolin", "umbernarwhal")
 PROMPT, TYPED, SPOKEN, ARGUMENT, OUTPUT, META = WORDS

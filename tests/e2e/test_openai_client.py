@@ -14,7 +14,7 @@ from openai import AsyncOpenAI
 from tests.support.services import Deployment
 from tests.support.talking import loudness, question_pcm
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 
 def client_of(deployment: Deployment) -> AsyncOpenAI:

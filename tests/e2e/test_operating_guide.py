@@ -13,7 +13,7 @@ import pytest
 from duplex_es.tools import cli
 from tests.support.processes import start_store
 
-pytestmark = [pytest.mark.redis, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.redis, pytest.mark.timeout(300)]
 
 GUIDES = Path(__file__).resolve().parents[2] / "docs" / "guides"
 BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)

@@ -8,7 +8,7 @@ from tests.support.ordering import check_order
 from tests.support.services import Deployment
 from tests.support.talking import conversing, loudness, question_pcm
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 
 async def test_a_typed_question_gets_a_spoken_answer(cascade: Deployment):

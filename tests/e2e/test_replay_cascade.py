@@ -9,7 +9,7 @@ import pytest
 
 from duplex_es.tools import cli
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 CONVERSATION = Path(__file__).resolve().parents[1] / "corpus" / "conversation.dxlog"
 

@@ -29,7 +29,7 @@ from tests.support.talking import Caller, conversing, question_pcm
 from workers import g711
 from workers.models.scripted.profiles import PROFILES
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 MAX_FRAME_BYTES = 512 * 1024
 TONE_HZ = 440

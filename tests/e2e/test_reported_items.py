@@ -22,7 +22,7 @@ from tests.support.ordering import check_order
 from tests.support.services import Deployment
 from tests.support.talking import Caller, calling, conversing
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 ENDLESS: list[Wire] = [{"audio_ms": 80, "text": "And on. ", "endless": True}]
 
@@ -172,7 +172,7 @@ async def test_an_item_that_follows_nobody_is_refused_by_name_within_100_ms(scri
     took_s = []
     async with calling(scripted.urls[0], query="?model=scripted&dialect=ga") as caller:
         await caller.hear_until("session.created")
-        for number in range(3):
+        for number in range(20):
             began_s, event_id = clock.time(), f"evt_{number}"
             await caller.say(
                 type="conversation.item.create",
@@ -184,7 +184,7 @@ async def test_an_item_that_follows_nobody_is_refused_by_name_within_100_ms(scri
             took_s.append(clock.time() - began_s)
             assert error["event_id"] == event_id
 
-    assert min(took_s) < 0.1  # the machine may be busy once, but not three times
+    assert min(took_s) < 0.1  # the machine may be busy now and then, but not all the time
     assert not heard(caller, "conversation.item.added")
 
 
@@ -272,7 +272,7 @@ async def test_nothing_comes_before_the_upgrade_and_an_update_tells_everything_a
         f"Sec-WebSocket-Key: {key}",
     )
     writer.write("\r\n".join((*lines, "", "")).encode())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         reply = await reader.readuntil(b"\r\n\r\n")
         created = await frame_of(reader)
     writer.close()

@@ -29,7 +29,7 @@ from tests.support.processes import StoreProcess, start_store
 from tests.support.services import Deployment
 from tests.support.talking import Caller, calling, conversing
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 LONG = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen"
 ROOT = Path(__file__).resolve().parents[2]

@@ -30,7 +30,7 @@ from tests.support.services import Deployment
 from tests.support.talking import Caller, calling, conversing, question_pcm
 from workers.models.scripted.profiles import PROFILES
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 STAND_IN: dict[str, str] = {
     "session.expired": "an attached session ends by idle_timeout_s, with session.closed; nothing reaps it from outside",
@@ -209,7 +209,7 @@ async def test_a_resume_from_before_what_was_acknowledged_needs_a_new_session(sc
 
 async def acknowledged(deployment: Deployment, session_id: str, seq: int) -> None:
     """Return once the log holds that everything up to ``seq`` was acknowledged."""
-    async with watching(deployment) as log, asyncio.timeout(10):
+    async with watching(deployment) as log, asyncio.timeout(30):
         while (await log.head(session_id)).acknowledged_seq < seq:
             await asyncio.sleep(0.02)
 

@@ -13,7 +13,7 @@ from tests.support.collector import Collector, SeenSpan
 from tests.support.talking import Caller, calling
 from tests.support.watched import WatchedStack
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 TRACE, CLIENT_SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 

@@ -142,7 +142,7 @@ async def test_a_server_that_stays_frozen_is_said_to_be_unavailable(own_valkey: 
     began = time.monotonic()
     with pytest.raises(LogUnavailable):
         await log.append_output(claim, 2, [Record(b"2")])
-    assert time.monotonic() - began < 3.0
+    assert time.monotonic() - began < 20.0
     own_valkey.thaw()
     # Its outcome was unknown; said again, it is settled.
     await log.append_output(claim, 2, [Record(b"2")])
@@ -175,20 +175,25 @@ async def test_lost_answers_are_settled_by_the_head(own_valkey: StoreProcess, ra
 
 async def test_killed_connections_lose_nothing(own_valkey: StoreProcess, log: RedisLog, raw: redis.Redis) -> None:
     pairs = await sessions(log, 10)
-    writing = True
+    writing, landed = True, asyncio.Event()
 
     async def kill() -> None:
         while writing:
+            # Never faster than appends land: else a slow machine would only ever connect.
+            await landed.wait()
+            landed.clear()
             await asyncio.to_thread(raw.execute_command, "CLIENT", "KILL", "TYPE", "normal")
             await asyncio.sleep(0.02)
 
     async def write(claim: Claim) -> None:
         for seq in range(1, 101):
             await log.append_output(claim, seq, [Record(b"%d" % seq, b"pcm")])
+            landed.set()
 
     killer = asyncio.create_task(kill())
     await asyncio.gather(*(write(claim) for _, claim in pairs))
     writing = False
+    landed.set()
     await killer
     for _, claim in pairs:
         found = await log.read_output(claim.ref, 0)
@@ -280,7 +285,7 @@ async def test_what_a_silent_stream_remembers_is_let_go(own_valkey: StoreProcess
     writers = log.nodes.node.appender._writers.values()
     (writer,) = (one for one in writers if one.session.ref == silent.ref and one.recent.last)
     seq = 1
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while writer.recent.after(0) is not None:
             await log.append_output(busy, seq, [Record(b"x")])
             seq += 1
@@ -298,7 +303,7 @@ async def test_a_newer_owner_of_a_lost_tail_is_not_overwritten(log: RedisLog, ra
 
 
 async def test_nobody_hears_of_a_record_that_the_store_refused(own_valkey: StoreProcess, raw: redis.Redis) -> None:
-    log = RedisLog.from_url(own_valkey.url, LogSettings(append_timeout_s=0.5))
+    log = RedisLog.from_url(own_valkey.url, LogSettings(append_timeout_s=2.0))
     ((_, claim),) = await sessions(log, 1)
     await log.append_output(claim, 1, [Record(b"1")])
     listener = raw.pubsub(ignore_subscribe_messages=True)
@@ -465,7 +470,7 @@ async def test_what_is_remembered_does_not_age_while_the_store_is_away(
     own_valkey: StoreProcess, raw: redis.Redis
 ) -> None:
     """It may come back without what it took last, however long that is ago."""
-    settings = LogSettings(heal_window_s=0.5, socket_timeout_s=0.2, connect_timeout_s=0.2)
+    settings = LogSettings(heal_window_s=2.0, socket_timeout_s=0.2, connect_timeout_s=0.2)
     log = RedisLog.from_url(own_valkey.url, settings)
     (_, claim), (_, other) = await sessions(log, 2)
     keys = SessionKeys.of(claim.ref)
@@ -474,7 +479,7 @@ async def test_what_is_remembered_does_not_age_while_the_store_is_away(
     await log.append_output(claim, 2, [Record(b"2")])
     own_valkey.freeze()
     append = asyncio.create_task(log.append_output(other, 1, [Record(b"x")]))
-    await asyncio.sleep(1.2)
+    await asyncio.sleep(3.0)
     own_valkey.thaw()
     await append
     raw.restore(keys.output.records, 0, replicated, replace=True)

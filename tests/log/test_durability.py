@@ -68,7 +68,7 @@ async def log(on_disk: StoreProcess) -> AsyncIterator[RedisLog]:
 async def test_what_was_vouched_for_survives_the_store(on_disk: StoreProcess, log: RedisLog) -> None:
     attachment, claim = await LogStage.claimed(log, "echo")
     await log.append_output(claim, 1, [Record(b"%d" % n, b"pcm") for n in range(1, 51)])
-    await asyncio.wait_for(log.persisted(attachment.ref), 5)
+    await asyncio.wait_for(log.persisted(attachment.ref), 30)
     on_disk.kill()
     on_disk.start()
     assert len(await log.read_output(attachment.ref, 0)) == 50
@@ -83,7 +83,7 @@ async def test_the_file_was_synced_before_it_is_said(on_disk: StoreProcess, log:
         done, _ = await asyncio.wait([asking], timeout=2.5)
         assert not done
         raw.config_set("appendfsync", "everysec")
-        await asyncio.wait_for(asking, 5)
+        await asyncio.wait_for(asking, 30)
 
 
 async def test_a_store_that_is_reconfigured_is_asked_differently(on_disk: StoreProcess, log: RedisLog) -> None:
@@ -92,7 +92,7 @@ async def test_a_store_that_is_reconfigured_is_asked_differently(on_disk: StoreP
     with redis.Redis.from_url(on_disk.url) as raw:
         raw.config_set("appendonly", "no")
         with pytest.raises(ConfigurationError):
-            await asyncio.wait_for(log.persisted(attachment.ref), 5)
+            await asyncio.wait_for(log.persisted(attachment.ref), 30)
 
 
 async def test_callers_share_one_question(log: RedisLog) -> None:
@@ -110,7 +110,7 @@ async def test_a_caller_that_gives_up_takes_nobody_along(log: RedisLog) -> None:
     await asyncio.sleep(0)
     asking[0].cancel()
     asking[2].cancel()
-    answers = await asyncio.wait_for(asyncio.gather(*asking, return_exceptions=True), 5)
+    answers = await asyncio.wait_for(asyncio.gather(*asking, return_exceptions=True), 30)
     assert [type(answer) for answer in answers] == [asyncio.CancelledError, type(None)] * 2
 
 
@@ -147,7 +147,7 @@ async def test_a_session_that_is_gone_is_not_vouched_for(on_disk: StoreProcess, 
     with redis.Redis.from_url(on_disk.url) as raw:
         raw.flushall()
     with pytest.raises(SessionUnknown):
-        await asyncio.wait_for(log.persisted(attachment.ref), 5)
+        await asyncio.wait_for(log.persisted(attachment.ref), 30)
 
 
 async def test_a_store_without_a_memory_of_its_own_is_refused_where_it_matters(
@@ -163,12 +163,12 @@ async def test_a_store_without_a_memory_of_its_own_is_refused_where_it_matters(
     assert "vouched" in caplog.text
     attachment, _ = await LogStage.claimed(standard, "echo")
     with pytest.raises(ConfigurationError):
-        await asyncio.wait_for(standard.persisted(attachment.ref), 1)
+        await asyncio.wait_for(standard.persisted(attachment.ref), 30)
     await standard.close_connections()
     caplog.clear()
     careless = RedisLog.from_url(own_valkey.url, LogSettings(durability="memory"))
     await careless.connect()
-    await asyncio.wait_for(careless.persisted(attachment.ref), 1)
+    await asyncio.wait_for(careless.persisted(attachment.ref), 30)
     assert not caplog.text
     await careless.close_connections()
 

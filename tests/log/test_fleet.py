@@ -22,7 +22,7 @@ pytestmark = pytest.mark.redis
 
 
 async def test_a_card_lives_as_long_as_a_lease(own_valkey: StoreProcess) -> None:
-    settings = LogSettings(lease_s=0.3)
+    settings = LogSettings(lease_s=2.0)
     nodes = OneNode(connection_factory(own_valkey.url, settings), settings)
     fleet = Fleet(nodes, settings)
     cards = [WorkerCard("a", {"echo": b"card"}, 4, 1), WorkerCard("b", {}, 2, 0)]

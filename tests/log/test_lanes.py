@@ -76,7 +76,7 @@ async def test_a_store_that_stays_away_is_said_to_be_unavailable() -> None:
     began = asyncio.get_running_loop().time()
     with pytest.raises(LogUnavailable, match="connect"):
         await tested.run([("PING",)])
-    assert 0.9 < asyncio.get_running_loop().time() - began < 4.0
+    assert 0.9 < asyncio.get_running_loop().time() - began < 20.0
     await tested.close()
 
 

@@ -82,7 +82,7 @@ async def test_a_change_wakes_everybody_who_waits_and_nobody_who_comes_later() -
     waiting = [asyncio.ensure_future(made.wake.wait()) for _ in range(2)]
     await asyncio.sleep(0)
     made.changed()
-    await asyncio.wait_for(asyncio.gather(*waiting), 1)
+    await asyncio.wait_for(asyncio.gather(*waiting), 30)
     assert not made.wake.is_set()
 
 

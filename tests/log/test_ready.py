@@ -135,13 +135,13 @@ async def test_waiting_ends_with_an_announcement_of_a_wanted_model_only(finder: 
     await asyncio.sleep(0.01)
     assert not waiter.done()
     finder.received(announcement(3, "echo").encode())
-    await asyncio.wait_for(waiter, 5.0)
-    await asyncio.wait_for(finder.wait(30.0), 5.0)  # it still stands
+    await asyncio.wait_for(waiter, 20)
+    await asyncio.wait_for(finder.wait(30.0), 20)  # it still stands
 
 
 async def test_waiting_ends_in_time(finder: ReadyFinder) -> None:
     await finder.find(["echo"])
-    await asyncio.wait_for(finder.wait(0.01), 5.0)
+    await asyncio.wait_for(finder.wait(0.01), 30)
 
 
 async def test_queues_of_a_node_that_does_not_answer_are_asked_again(

@@ -14,7 +14,7 @@ from duplex_es.log.settings import LogSettings
 from duplex_es.testing.log_stage import eventually
 from tests.support.processes import start_store
 
-pytestmark = [pytest.mark.redis, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.redis, pytest.mark.timeout(300)]
 
 SECRET = b"zirkonfarben-of-the-caller"
 PLAIN = ("--aof-use-rdb-preamble", "no", "--rdbcompression", "no")

@@ -25,7 +25,7 @@ from tests.support.processes import store_program
 
 ROOT = Path(__file__).resolve().parents[2]
 GATEWAY_PORT, HEALTH_PORT, STORE_PORT = 8099, 8098, 6379
-READY_S, GONE_S = 30.0, 60.0
+READY_S, GONE_S = 60.0, 60.0
 
 
 class Member:

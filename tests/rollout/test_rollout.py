@@ -11,7 +11,7 @@ from tests.rollout.site import Site
 from tests.support.hosts import NAMESPACES, Hosts
 from tests.support.processes import StoreProcess
 
-pytestmark = [pytest.mark.rollout, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.rollout, pytest.mark.timeout(300)]
 
 
 @pytest.mark.parametrize("balancer", ["haproxy", "nginx"])

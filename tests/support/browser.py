@@ -15,7 +15,7 @@ import pytest
 from playwright.async_api import ConsoleMessage, Page, Request, async_playwright
 
 SHOTS = Path("out/browser")
-PATIENCE_MS = 30_000
+PATIENCE_MS = 60_000
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",

@@ -38,7 +38,7 @@ from duplex_es.protocol.records import (
 )
 from workers.host import Host
 
-PATIENCE_S = 10.0
+PATIENCE_S = 30.0
 
 
 async def until(condition: Callable[[], bool], *, patience_s: float = PATIENCE_S) -> None:

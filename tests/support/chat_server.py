@@ -76,7 +76,7 @@ async def chat_server(*script: list[Any] | Response) -> AsyncIterator[ChatServer
         yield server
     finally:
         running.should_exit = True
-        await asyncio.wait_for(task, 10)
+        await asyncio.wait_for(task, 30)
         listening.close()
 
 

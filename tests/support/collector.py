@@ -70,7 +70,7 @@ class Collector:
         self._server.server_close()
         self._thread.join()
 
-    def until(self, condition: Callable[[list[SeenSpan]], bool], patience_s: float = 20.0) -> None:
+    def until(self, condition: Callable[[list[SeenSpan]], bool], patience_s: float = 60.0) -> None:
         """Return once what has come satisfies ``condition``. Raises: AssertionError with the names."""
         deadline_s = time.monotonic() + patience_s
         while not condition(self.spans):

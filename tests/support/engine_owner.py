@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from workers.engine.wire import Message, Unpacker, pack
 
-PATIENCE_S = 10.0
+PATIENCE_S = 30.0
 
 
 class Owner:
@@ -28,6 +28,10 @@ class Owner:
     def send(self, message: Message, blob: bytes = b"") -> None:
         """Ask for what is packed already."""
         self._link.sendall(pack(message, blob))
+
+    def do_together(self, *asked: tuple[Message, bytes]) -> None:
+        """Ask for several things in one piece: the loop finds all of them when it looks next."""
+        self._link.sendall(b"".join(pack(message, blob) for message, blob in asked))
 
     def told(self, kind: str) -> tuple[Message, bytes]:
         """The next message of this kind; those before it are left out."""

@@ -1,6 +1,7 @@
 """A call of an hour with all that can happen in one, recorded in seconds: for what must stay quick with it.
 
-``python -m tests.support.hour_call FILE [TURNS]`` writes it as a ``.dxlog`` file.
+``python -m tests.support.hour_call FILE [TURNS]`` writes it as a ``.dxlog`` file;
+``python -m tests.corpus.hour`` measures what commands take to read it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import math
 import random
 import sys
 from array import array
+from collections.abc import Callable
 from pathlib import Path
 
 from duplex_es.log.memory import MemoryLog
@@ -17,9 +19,12 @@ from duplex_es.protocol import AcknowledgePlayback, BargeIn, CloseSession
 from duplex_es.protocol.records import SocketDetached, pack_input
 from tests.support.long_call import APPEND_MS
 from tests.support.recorded_call import RecordedCall, export
-from workers.retention import MIB, Limits
+from workers.retention import Limits
 
 TURNS = 249
+PIECES = 30
+"""Appends in which a turn is spoken: six seconds."""
+KEEPS_ALL = Limits(audio_s=0, audio_bytes=0, history_s=0, history_bytes=0)
 SENTENCE = "Then something else happened, and nobody who was there could say why it had come to that."
 SCRIPT = (
     '[{"on": "end_turn", "every": true, "transcript": "and then what happened, tell me all of it", "do": '
@@ -40,17 +45,32 @@ def speech(ms: int, seed: int, rate_hz: int = 16_000) -> bytes:
     return samples.tobytes()
 
 
-async def record(log: MemoryLog, turns: int = TURNS, session_id: str = "hour-1") -> RecordedCall:
+Voice = Callable[[int], bytes]
+"""What the caller says in a turn: ``PIECES`` appends of PCM16 at 16 kHz."""
+
+
+def spoken() -> Voice:
+    """Eight voices in turn, whose waveforms look like speech."""
+    voices = [speech(APPEND_MS * PIECES, seed) for seed in range(8)]
+    return lambda turn: voices[turn % len(voices)]
+
+
+def noise(turn: int) -> bytes:
+    """Like speech only in that it cannot be compressed: a file with it is as large as one of a real call at worst."""
+    return random.Random(turn).randbytes(APPEND_MS * PIECES * 32)
+
+
+async def record(
+    log: MemoryLog, turns: int = TURNS, session_id: str = "hour-1", voice: Voice | None = None
+) -> RecordedCall:
     """The call, closed at the end: a turn lasts some 14 seconds, every tenth answer is interrupted."""
-    limits = Limits(audio_s=0, audio_bytes=1_024 * MIB, history_bytes=1_024 * MIB)
-    call = await RecordedCall.begin(log, session_id, SCRIPT, limits)
-    voices = [speech(APPEND_MS * 30, seed) for seed in range(8)]
-    piece_bytes = APPEND_MS * 32
+    call = await RecordedCall.begin(log, session_id, SCRIPT, KEEPS_ALL)
+    voice, piece_bytes = voice or spoken(), APPEND_MS * 32
     for turn in range(turns):
-        voice = voices[turn % len(voices)]
-        for number in range(30):
+        sound = voice(turn)
+        for number in range(PIECES):
             call.clock.now_ms += APPEND_MS
-            await call.caller.append(voice[number * piece_bytes : (number + 1) * piece_bytes], is_speech=True)
+            await call.caller.append(sound[number * piece_bytes : (number + 1) * piece_bytes], is_speech=True)
             call._heard_ms += APPEND_MS
             await call._until(lambda: call.actor.session.input.clock.ms >= call._heard_ms)
         call.wait(250)
@@ -81,10 +101,10 @@ async def change_hands(call: RecordedCall) -> None:
     await call.rejoin()
 
 
-async def write(path: Path, turns: int = TURNS) -> None:
+async def write(path: Path, turns: int = TURNS, voice: Voice | None = None) -> None:
     """Record it and write it to ``path``."""
     log = MemoryLog()
-    await record(log, turns)
+    await record(log, turns, voice=voice)
     await export(log, "hour-1", path)
 
 

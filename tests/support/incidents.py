@@ -211,7 +211,7 @@ async def callers_at_the_door(url: str, callers: int) -> AsyncIterator[None]:
     async def knock() -> None:
         while True:
             with contextlib.suppress(Exception):
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(30):
                     await misspeak(url)
             await asyncio.sleep(0.2)
 

@@ -2,21 +2,54 @@
 
 from __future__ import annotations
 
+import os
+import random
 import shutil
 import signal
 import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 from duplex_es.tools.errors import ToolError
-from duplex_es.tools.probe import free_port
 from duplex_es.tools.store import store_program as embedded_program
 
 __all__ = ["StoreProcess", "StoreUnavailable", "free_port", "start_store", "store_program"]
 
-START_TIMEOUT_S = 10.0
+START_TIMEOUT_S = 60.0
+PORTS_PER_WORKER = 2_000
+FIRST_PORT = 10_000
+"""Below the ports that the kernel gives to outgoing connections, which start at 32768 where nobody changed that."""
+
+
+def _ports() -> Iterator[int]:
+    """Every port of this process's share, again and again, from anywhere in it."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw10").removeprefix("gw")
+    first = FIRST_PORT + int(worker) % 11 * PORTS_PER_WORKER
+    start = random.SystemRandom().randrange(PORTS_PER_WORKER)
+    return (first + (start + number) % PORTS_PER_WORKER for number in count())
+
+
+_PORTS = _ports()
+
+
+def free_port() -> int:
+    """A TCP port of loopback that nobody listens on, and that this process was not given lately.
+
+    No outgoing connection takes it by chance before a server listens there, or while that server is down; processes
+    of a parallel run have ports of their own.
+    """
+    for port in _PORTS:
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise AssertionError("unreachable")
 
 
 class StoreUnavailable(Exception):

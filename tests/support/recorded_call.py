@@ -136,7 +136,7 @@ async def say_until_spoken(call: RecordedCall) -> None:
     """Commit the second turn and wait until all of the answer that never finishes was sent."""
     await call.caller.say(CommitInput())
     call.answers += 1
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while sum(len(f.delta) for f in call.caller.heard("response.output_audio.delta")) < (1_200 + 6_000) * 48:
             await call.caller.catch_up()
             await asyncio.sleep(0.001)

@@ -1,9 +1,9 @@
 """A primary, its replicas and the sentinels that watch them, as real processes on loopback.
 
-    with start_sentinel() as stack:
-        RedisLog.from_url(stack.url)
-        stack.failover()          # as an operator would: the old primary lives on as a replica
-        stack.primary.kill()      # as fate would: the sentinels find out
+with start_sentinel() as stack:
+    RedisLog.from_url(stack.url)
+    stack.failover()          # as an operator would: the old primary lives on as a replica
+    stack.primary.kill()      # as fate would: the sentinels find out
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import redis
 
 from tests.support.processes import StoreProcess, free_port, store_program
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 SERVICE = "duplex"
 ATTEMPTS = 4
 
@@ -172,9 +172,7 @@ class SentinelStack:
                     return False
             with self.raw() as raw:
                 states = raw.info("replication")
-            return all(
-                states.get(f"slave{n}", {}).get("state") == "online" for n in range(len(self.stores) - 1)
-            )
+            return all(states.get(f"slave{n}", {}).get("state") == "online" for n in range(len(self.stores) - 1))
 
         until(well, "replicas and sentinels to find each other")
 

@@ -82,7 +82,7 @@ class ToyTurns:
             return TurnPiece(ends="stop", input_tokens=len(turn.sounds), output_tokens=turn.steps - 1, calls=calls)
         metadata = {"format": "pcm", "sample_rate_hz": 24_000, "frame_count": 1, "channels": 1}
         pcm = bytes([ord(letter), 0])
-        return TurnPiece(text=letter, pcm=pcm, memory=letter.encode(), audio_metadata=metadata)
+        return TurnPiece(text=letter, pcm=pcm, memory=letter.encode(), audio_metadata=metadata, drew=(1, 1))
 
     def drop(self, slot: int) -> None:
         self.turns.pop(slot, None)

@@ -59,7 +59,7 @@ class ToyUnits:
             raise ValueError("told to fail")
         if first == SLOW and not forced:
             self.busy.set()
-            was_broken = self.broken[slot].wait(10)
+            was_broken = self.broken[slot].wait(30)
             return UnitDone(b"", f"broken {was_broken}", listens=True, ends=True)
         words = f"{round(first * 1000)} {len(pcm)} {b'+'.join(frames).decode()}"
         return UnitDone(np.full(4, 9, np.int16).tobytes(), words, listens=forced, ends=False)

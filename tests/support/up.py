@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from duplex_es.tools.probe import is_free
 from tests.support.processes import free_port
 from tests.support.services import Service
 
@@ -22,6 +21,11 @@ class Up:
     def __init__(self, service: Service, ports: list[int]) -> None:
         self._service = service
         self.urls = [f"ws://127.0.0.1:{port}" for port in ports]
+
+    @property
+    def words(self) -> str:
+        """What it has said so far."""
+        return self._service.words
 
     def kill_gateway(self, url: str) -> None:
         """End the gateway behind ``url``, as a lost machine would. Raises: LookupError when there is none."""
@@ -41,9 +45,10 @@ def up(model: str, *flags: str, gateways: int = 1) -> Iterator[Up]:
 
     Raises: RuntimeError or AssertionError with its own words.
     """
-    first = free_port()
-    while not all(is_free("127.0.0.1", first + number) for number in range(gateways)):
-        first = free_port()
+    ports = [free_port() for _ in range(gateways)]
+    while ports[-1] != ports[0] + gateways - 1:  # in a row, as the program takes them
+        ports = [*ports[1:], free_port()]
+    first = ports[0]
     where = ("--port", str(first), "--gateways", str(gateways))
     service = Service("duplex-es", "up", "--model", model, *where, *flags, ready_port=first)
     try:
@@ -51,6 +56,6 @@ def up(model: str, *flags: str, gateways: int = 1) -> Iterator[Up]:
         while READY_WORDS not in service.words:  # the workers too
             assert service.process.poll() is None, service.words
             time.sleep(0.05)
-        yield Up(service, [first + number for number in range(gateways)])
+        yield Up(service, ports)
     finally:
         service.stop()

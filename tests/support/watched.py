@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import secrets
 import shutil
@@ -56,6 +57,39 @@ class SlowWorker(Program):
         return [program, str(ROOT / "tests/support/slow_worker.py"), str(self._step_ms), *arguments]
 
 
+class Archive(Program):
+    """``duplex-es archive run`` into ``folder``, which leaves the store's retention as it is."""
+
+    def __init__(self, name: str, metrics_port: int, redis_url: str) -> None:
+        self._place = tempfile.TemporaryDirectory(prefix="duplex-es-archive-")
+        self.folder = Path(self._place.name) / "archive"
+        key = Path(self._place.name) / "operator.key"
+        key.write_text(base64.b64encode(secrets.token_bytes(32)).decode())
+        where = ("--to", str(self.folder), "--keys", str(self.folder.with_name("keys")), "--key-file", str(key))
+        how = ("--redis-url", redis_url, "--keep-all", "--open", "--every-s", "0.5", "--health-port", str(metrics_port))
+        super().__init__("duplex-es", name, metrics_port, *where, *how)
+
+    def _command(self, program: str, arguments: tuple[str, ...]) -> list[str]:
+        unnamed = arguments[: arguments.index("--name")]
+        return [*super()._command(program, ("archive", "run", *unnamed))]
+
+    def stop(self) -> int:
+        """See ``Service``; its folder goes, too."""
+        status = super().stop()
+        self._place.cleanup()
+        return status
+
+    def lose_its_place(self) -> None:
+        """What it writes has nowhere to go."""
+        self.folder.rename(self.folder.with_name("elsewhere"))
+        self.folder.write_bytes(b"")
+
+    def find_it_again(self) -> None:
+        """The place is back, as it was."""
+        self.folder.unlink()
+        self.folder.with_name("elsewhere").rename(self.folder)
+
+
 class WatchedStack:
     """Gateways and workers over a store of their own; a context manager in which processes come and go."""
 
@@ -64,6 +98,7 @@ class WatchedStack:
         self.name = secrets.token_hex(3)
         self.gateways: list[Program] = []
         self.workers: list[Program] = []
+        self.archive: Archive | None = None
         self.urls: list[str] = []
         self._gateway_options = gateway_options
 
@@ -72,7 +107,7 @@ class WatchedStack:
 
     def __exit__(self, *error: object) -> None:
         self.store.thaw()
-        for service in (*self.gateways, *self.workers):
+        for service in self._programs:
             service.process.kill()
             service.stop()
         self.store.stop()
@@ -94,6 +129,12 @@ class WatchedStack:
         worker = Program("duplex-es-worker", name, port, *self._of_worker(model, port, slots), *options)
         return self._kept(worker)
 
+    def add_archive(self) -> Archive:
+        """A process that archives what is closed into a folder of its own, ready."""
+        self.archive = Archive(f"{self.name}-archive", free_port(), self.store.url)
+        self.archive.wait_until_ready()
+        return self.archive
+
     def add_slow_worker(self, step_ms: int) -> Program:
         """A worker of ``toy``, ready."""
         name, port = f"{self.name}-toy-{len(self.workers) + 1}", free_port()
@@ -111,7 +152,11 @@ class WatchedStack:
     @property
     def targets(self) -> list[str]:
         """Where Prometheus finds them all."""
-        return [f"127.0.0.1:{service.metrics_port}" for service in (*self.gateways, *self.workers)]
+        return [f"127.0.0.1:{service.metrics_port}" for service in self._programs]
+
+    @property
+    def _programs(self) -> list[Program]:
+        return [*self.gateways, *self.workers, *([self.archive] if self.archive else [])]
 
 
 class Prometheus:

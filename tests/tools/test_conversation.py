@@ -21,7 +21,7 @@ QUESTION = Wave(array("h", [6_000, -6_000] * 1_600).tobytes(), 16_000)
 
 async def test_a_question_is_said_and_the_whole_answer_heard() -> None:
     async with voice_server() as server:
-        conversation = await ask([server.url], QUESTION, model="m", timeout_s=10)
+        conversation = await ask([server.url], QUESTION, model="m", timeout_s=30)
     assert conversation.question == "What time is it?"
     assert conversation.session_id == "sess_1"
     answer = conversation.answer
@@ -35,14 +35,14 @@ async def test_a_question_is_said_and_the_whole_answer_heard() -> None:
 
 async def test_the_answers_whole_sound_is_acknowledged_as_played() -> None:
     async with voice_server() as server:
-        await ask([server.url], QUESTION, model="m", timeout_s=10)
+        await ask([server.url], QUESTION, model="m", timeout_s=30)
         [ack] = server.heard("playback.ack")
     assert (ack["played_ms"], ack["response_id"]) == (200, "resp_1")
 
 
 async def test_speech_ends_before_the_answer_begins() -> None:
     async with voice_server() as server:
-        conversation = await ask([server.url], QUESTION, model="m", timeout_s=10)
+        conversation = await ask([server.url], QUESTION, model="m", timeout_s=30)
     assert conversation.answer is not None
     assert conversation.answer.first_audio is not None
     assert conversation.stream_start_s < conversation.speech_end_s < conversation.answer.first_audio.at_s
@@ -50,7 +50,7 @@ async def test_speech_ends_before_the_answer_begins() -> None:
 
 async def test_an_explicit_end_of_turn_is_sent_where_it_is_asked_for() -> None:
     async with voice_server(answers=False) as server:
-        conversation = await ask([server.url], QUESTION, model="m", timeout_s=10, commits=True, instructions="be brief")
+        conversation = await ask([server.url], QUESTION, model="m", timeout_s=30, commits=True, instructions="be brief")
         assert len(server.heard("input_audio_buffer.commit")) == 1
         assert server.heard("session.update")[0]["session"]["instructions"] == "be brief"
     assert conversation.answer is not None
@@ -65,20 +65,20 @@ async def test_a_service_that_never_answers_is_reported_with_what_it_understood(
 async def test_a_cut_off_answer_is_not_an_answer() -> None:
     async with voice_server(status="cancelled") as server:
         with pytest.raises(ToolError, match="it understood 'What time is it"):
-            await ask([server.url], QUESTION, model="m", timeout_s=0.6)
+            await ask([server.url], QUESTION, model="m", timeout_s=3)
 
 
 async def test_a_refused_session_and_a_missing_service_are_the_clients_errors() -> None:
     async with voice_server(refusal="resource_exhausted") as server:
         with pytest.raises(DuplexProtocolError, match="resource_exhausted"):
-            await ask([server.url], QUESTION, model="m", timeout_s=1)
+            await ask([server.url], QUESTION, model="m", timeout_s=10)
     with pytest.raises(DuplexConnectionError):
-        await ask([server.url], QUESTION, model="m", timeout_s=1)
+        await ask([server.url], QUESTION, model="m", timeout_s=10)
 
 
 async def test_a_transcript_is_asked_for_without_an_answer() -> None:
     async with voice_server() as server:
-        assert await transcribe([server.url], QUESTION, model="m", timeout_s=10) == "What time is it?"
+        assert await transcribe([server.url], QUESTION, model="m", timeout_s=30) == "What time is it?"
         assert server.heard("session.update")[0]["session"]["extra_body"] == {"auto_response": False}
         assert server.heard("input_audio_buffer.commit")[0]["response_create"] is False
 

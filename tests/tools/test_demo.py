@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import ClassVar, Self
 
 import pytest
 
@@ -30,6 +30,7 @@ class StandInStack:
 
     urls: list[str]
     redis_url = "memory://"
+    metrics_urls: ClassVar[dict[str, str]] = {"gw-1": "http://127.0.0.1:4/metrics"}
 
     def __init__(self, plan: StackPlan, say: Say) -> None:
         assert plan.gateways == 2

@@ -30,6 +30,11 @@ def test_a_port_somebody_listens_on_is_not_free() -> None:
     assert is_free("127.0.0.1", free_port())
 
 
+def test_no_port_is_given_twice() -> None:
+    ports = [free_port() for _ in range(300)]
+    assert len(set(ports)) == 300
+
+
 async def test_a_get_returns_status_and_body() -> None:
     server, port = await answering(b'HTTP/1.1 503 Service Unavailable\r\nContent-Type: x\r\n\r\n{"ready": false}')
     async with server:

@@ -13,7 +13,8 @@ import pytest
 
 from duplex_es.tools import stack as stack_module
 from duplex_es.tools.errors import ToolError
-from duplex_es.tools.stack import Stack, StackPlan
+from duplex_es.tools.probe import free_port, is_free
+from duplex_es.tools.stack import Stack, StackPlan, told_metrics
 
 pytestmark = pytest.mark.redis
 
@@ -75,8 +76,12 @@ async def test_inside_everything_is_ready_and_afterwards_everything_has_ended() 
         assert all(is_alive(child.pid) for child in stack.children)
         children = stack.children
     assert not any(is_alive(child.pid) for child in children)
+    figures = stack.metrics_urls
+    assert list(figures) == ["gw-1", "gw-2", "worker-1", "worker-2"]
+    assert len({*figures.values(), *(f"http://127.0.0.1:{port}/metrics" for port in stack.gateway_ports)}) == 6
     store = f"--port {stack.gateway_ports[1]} --redis-url {stack.redis_url} --durability memory"
-    assert f"{store} --default-model echo --name gw-2" in hearing.flags("gw-2")
+    measured = "--metrics-port " + figures["gw-2"].removeprefix("http://127.0.0.1:").removesuffix("/metrics")
+    assert f"{store} {measured} --default-model echo --name gw-2" in hearing.flags("gw-2")
     assert "--model echo --slots 3 --name worker-1" in hearing.flags("worker-1")
 
 
@@ -112,8 +117,8 @@ async def test_a_worker_that_cannot_start_ends_all_with_its_own_words() -> None:
 
 @pytest.mark.usefixtures("stand_ins")
 async def test_a_worker_that_never_gets_ready_is_reported_with_what_it_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stack_module, "READY_S", 1.0)
-    with pytest.raises(ToolError, match=r"worker-1 is not ready after 1 s \(still loading\)"):
+    monkeypatch.setattr(stack_module, "READY_S", 4.0)
+    with pytest.raises(ToolError, match=r"worker-1 is not ready after 4 s \(still loading\)"):
         async with Stack(StackPlan(port=0, model="never"), Hearing()):
             raise AssertionError("must not get here")
 
@@ -130,6 +135,22 @@ async def test_a_taken_port_is_named_before_anything_starts() -> None:
         assert stack.children == []
 
 
+async def test_ports_of_metrics_that_are_given_follow_each_other_and_are_no_gateways() -> None:
+    first = next(port for port in iter(free_port, 0) if all(is_free("127.0.0.1", port + more) for more in range(3)))
+    plan = StackPlan(gateways=2, workers=1, port=first, metrics_port=first + 1)
+    with pytest.raises(ToolError, match=f"port {first + 1} of 127.0.0.1 is in use: give another --metrics-port"):
+        async with Stack(plan, Hearing()):
+            raise AssertionError("must not get here")
+
+
+@pytest.mark.usefixtures("stand_ins")
+async def test_figures_stand_from_the_given_port_on_the_gateways_first() -> None:
+    first = next(port for port in iter(free_port, 0) if all(is_free("127.0.0.1", port + more) for more in range(3)))
+    async with Stack(StackPlan(gateways=2, port=0, metrics_port=first, model="echo"), Hearing()) as stack:
+        assert list(stack.metrics_urls.values()) == [f"http://127.0.0.1:{first + n}/metrics" for n in range(3)]
+        assert told_metrics(stack).startswith(f"metrics: gw-1 http://127.0.0.1:{first}/metrics, gw-2 http://")
+
+
 @pytest.mark.usefixtures("stand_ins")
 async def test_it_is_broken_only_when_the_last_of_a_kind_has_ended() -> None:
     async with Stack(StackPlan(gateways=1, workers=2, port=0, model="echo"), Hearing()) as stack:
@@ -140,7 +161,7 @@ async def test_it_is_broken_only_when_the_last_of_a_kind_has_ended() -> None:
         await asyncio.sleep(0)
         assert not broken.done()
         os.kill(second.pid or 0, 9)
-        assert await asyncio.wait_for(broken, 10) == "worker-2 ended with code -9"
+        assert await asyncio.wait_for(broken, 30) == "worker-2 ended with code -9"
 
 
 @pytest.mark.usefixtures("stand_ins")

@@ -25,7 +25,7 @@ async def test_the_command_runs_a_server_on_loopback_that_never_evicts(tmp_path:
             await asyncio.sleep(0.02)
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"CONFIG GET maxmemory-policy\r\n")
-        assert b"noeviction" in await asyncio.wait_for(reader.readuntil(b"noeviction"), 5)
+        assert b"noeviction" in await asyncio.wait_for(reader.readuntil(b"noeviction"), 30)
         writer.close()
     finally:
         await child.stop()

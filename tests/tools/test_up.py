@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Self
+from typing import ClassVar, Self
 
 import pytest
 
@@ -22,6 +22,10 @@ class StandInStack:
     urls = ("ws://127.0.0.1:1/v1/realtime", "ws://127.0.0.1:2/v1/realtime")
     redis_url = "redis://127.0.0.1:3/0"
     page_urls = ("http://127.0.0.1:1/", "http://127.0.0.1:2/")
+    metrics_urls: ClassVar[dict[str, str]] = {
+        "gw-1": "http://127.0.0.1:4/metrics",
+        "worker-1": "http://127.0.0.1:5/metrics",
+    }
 
     def __init__(self, plan: StackPlan, say: Say) -> None:
         self.plans.append(plan)
@@ -44,7 +48,7 @@ async def test_the_flags_become_the_plan_and_one_line_says_where_to_connect(
     plans: list[StackPlan] = []
     monkeypatch.setattr(StandInStack, "plans", plans, raising=False)
     monkeypatch.setattr(up, "Stack", StandInStack)
-    counts = ["--gateways", "2", "--workers", "3", "--slots", "4", "--port", "9000"]
+    counts = ["--gateways", "2", "--workers", "3", "--slots", "4", "--port", "9000", "--metrics-port", "9100"]
     model = ["--model", "echo", "--chat-url", "http://c", "--worker-option=--a", "--worker-option=b"]
     assert await up.run(build_parser().parse_args(["up", *counts, *model])) == 1
     assert plans == [
@@ -53,6 +57,7 @@ async def test_the_flags_become_the_plan_and_one_line_says_where_to_connect(
             workers=3,
             model="echo",
             port=9000,
+            metrics_port=9100,
             slots=4,
             worker_options=("--chat-url", "http://c", "--a", "b"),
             pages=True,
@@ -61,6 +66,7 @@ async def test_the_flags_become_the_plan_and_one_line_says_where_to_connect(
     printed = capsys.readouterr().out
     assert "connect to ws://127.0.0.1:1/v1/realtime or ws://127.0.0.1:2/v1/realtime" in printed
     assert "talk to it in a browser: http://127.0.0.1:1/" in printed
+    assert "metrics: gw-1 http://127.0.0.1:4/metrics, worker-1 http://127.0.0.1:5/metrics" in printed
     assert "store ended with code -9" in printed
 
 

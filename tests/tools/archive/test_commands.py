@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,9 +14,11 @@ from pyarrow import parquet
 
 from duplex_es.archive.sealing import OperatorKeys
 from duplex_es.log.memory import MemoryLog
+from duplex_es.log.observing import UNOBSERVED, LogObserver
 from duplex_es.tools.archive import commands
 from duplex_es.tools.cli import build_parser
 from duplex_es.tools.errors import ToolError
+from duplex_es.tools.probe import free_port, http_get
 from tests.support.archives import ASKED, planted_call
 from tests.support.call_files import RECORDING
 
@@ -28,7 +31,7 @@ async def log(monkeypatch: pytest.MonkeyPatch) -> MemoryLog:
     await planted_call(log)
 
     @asynccontextmanager
-    async def opened(redis_url: str) -> AsyncIterator[MemoryLog]:
+    async def opened(redis_url: str, observer: LogObserver = UNOBSERVED) -> AsyncIterator[MemoryLog]:
         yield log
 
     monkeypatch.setattr(commands, "opened", opened)
@@ -102,3 +105,40 @@ async def test_an_exported_call_goes_into_an_archive_once_and_not_after_it_was_e
     assert await erase.run(erase) == 0
     with pytest.raises(ToolError, match="call-1#0 was erased"):
         await add.run(add)
+
+
+async def test_a_process_that_follows_shows_its_figures_and_its_probes_where_it_is_told_to(
+    log: MemoryLog, where: list[str], tmp_path: Path
+) -> None:
+    port = free_port()
+    words = ["run", "--every-s", "0.05", "--to", str(tmp_path / "archive"), "--health-port", str(port), *where]
+    running = asyncio.create_task((args := parsed(words)).run(args))
+    try:
+        async with asyncio.timeout(20):
+            while not await _answers(port, "/readyz", '"ready": true'):
+                await asyncio.sleep(0.01)
+            while not await _answers(port, "/metrics", "duplex_archive_archived_total 1.0"):
+                await asyncio.sleep(0.01)
+        assert await _answers(port, "/metrics", 'duplex_archive_segments_total{stream="output"} 1.0')
+        assert await _answers(port, "/metrics", 'duplex_build_info{component="archive"')
+        with pytest.raises(ToolError, match=f"--health-port {port} of 127.0.0.1"):
+            await args.run(args)
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    with pytest.raises(OSError):
+        await http_get("127.0.0.1", port, "/healthz")
+
+
+async def _answers(port: int, path: str, words: str) -> bool:
+    try:
+        status, body = await http_get("127.0.0.1", port, path)
+    except OSError:
+        return False
+    return status == 200 and words in body
+
+
+async def test_a_port_that_cannot_be_is_refused_by_its_flag(where: list[str], tmp_path: Path) -> None:
+    args = parsed(["run", "--to", str(tmp_path), "--health-port", "70000", *where])
+    with pytest.raises(ToolError, match="--health-port must be from 0 to 65535"):
+        await args.run(args)

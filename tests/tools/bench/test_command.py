@@ -40,4 +40,7 @@ async def test_a_service_that_is_not_there_is_counted_and_not_raised(
     assert await command.run(arguments(*words, "--out", str(out))) == 1
     report = msgspec.json.decode(out.read_bytes(), type=BenchReport)
     assert report.errors == {"connection_failed": 2}
-    assert "2 connection_failed" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "2 connection_failed" in printed
+    assert "no connection to ws://127.0.0.1:9/v1/realtime" in printed
+    assert "Times" not in printed, "a heading with nothing under it"

@@ -82,8 +82,14 @@ def test_what_the_log_says_is_there_only_if_it_was_read() -> None:
 
 def test_numbers_that_an_engine_attaches_are_kept_by_their_names() -> None:
     engine = take()
-    engine.answers[0].stage_metrics = {"0": {"ttft_ms": 12.0, "model": "m", "done": True}}
-    assert list(report(engine).stage0_tokens) == ["ttft_ms"]
+    told = {"vllm_ttft_ms": 12.0, "vllm_itls_ms": [1.0, 3.0], "final_output_type": "text", "done": True}
+    engine.answers[0].stages = {"1": {"audio_duration_s": 2.5}, "0": told, "2": {"model": "m"}, "3": "odd"}
+    found = report(engine)
+    assert list(found.stage_metrics) == ["0", "1"]
+    assert found.stage0_tokens == found.stage_metrics["0"]
+    assert list(found.stage0_tokens) == ["vllm_ttft_ms", "vllm_itls_ms"]
+    intervals = found.stage0_tokens["vllm_itls_ms"]
+    assert (intervals.count, intervals.mean, intervals.max) == (2, 2.0, 3.0)
 
 
 def test_keys_that_the_collector_has_too_are_spelled_alike() -> None:

@@ -23,7 +23,7 @@ async def test_a_session_is_shown_to_its_end(
     monkeypatch.setattr(show, "open_log", lambda url, settings: log)
     await record_call(log)
     args = argparse.Namespace(session="call-1", redis_url="memory://", from_start=True, json=False)
-    assert await asyncio.wait_for(tail.run(args), 10) == 0
+    assert await asyncio.wait_for(tail.run(args), 30) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1] == "the session has ended: session_close"
     assert sum(" < " in line for line in lines) == 174 and sum(" > " in line for line in lines) == 32
@@ -40,7 +40,7 @@ async def test_only_what_comes_is_shown_unless_asked(
     tailing = asyncio.create_task(tail.run(args))
     await asyncio.sleep(0)
     shown = ""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while "input_audio_buffer.append" not in shown:
             await call.caller.append(b"\0\0" * 1_600)
             await asyncio.sleep(0.001)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from duplex_es.log.api import START, Entry, EntryId
-from duplex_es.model import ModelFinished, ModelListened, ModelProducedAudio, ModelSpoke
+from duplex_es.model import ModelFinished, ModelListened, ModelMeasured, ModelProducedAudio, ModelSpoke, StageMetrics
 from duplex_es.protocol import AppendAudio, RefuseCommand, ResponseOutputAudioDelta
 from duplex_es.session import events
 from duplex_es.session.inputs import AudioArrived, SpeechReady, TimerFired
@@ -29,6 +29,9 @@ def test_a_fact_of_the_model_names_its_signal() -> None:
     assert next(ways_out(OPEN, left(events.TurnBegun(turn=8)))) == (ModelSpoke(epoch=3, turn=8),)
     assert next(ways_out(OPEN, left(events.TurnEndedEmpty(turn=7)))) == (ModelFinished(epoch=3, turn=7),)
     assert next(ways_out(OPEN, left(events.Listened(reason="model_listen")))) == (ModelListened(epoch=3),)
+    stages = {"0": StageMetrics(vllm_ttft_ms=80.125)}
+    told = (ModelMeasured(epoch=3, turn=7, stages=stages),)
+    assert next(ways_out(OPEN, left(events.StagesMeasured(turn=7, stages=stages)))) == told
 
 
 def test_the_sound_of_a_piece_lies_beside_its_frame() -> None:

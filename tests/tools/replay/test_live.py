@@ -16,7 +16,7 @@ from duplex_es.tools import cli
 from tests.support.processes import start_store
 from tests.support.services import Deployment
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 CORPUS = Path(__file__).resolve().parents[2] / "corpus"
 
@@ -103,7 +103,7 @@ async def goes_on(url: str, ticket: str) -> str | None:
         part = {"type": "input_text", "text": "good bye"}
         item = {"type": "message", "role": "user", "content": [part]}
         await client.send({"type": "conversation.item.create", "item": item})
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             async for event in client.events():
                 if event.type == "conversation.item.created" and "good bye" in json.dumps(event.raw):
                     return client.session_id
