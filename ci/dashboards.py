@@ -238,11 +238,26 @@ LOG = (
     Panel("Connections made anew", "cps", [(rate("duplex_log_reconnects_total", "purpose"), "{{purpose}}")]),
     Panel("Errors", "cps", [(rate("duplex_log_errors_total", "kind"), "{{kind}}")]),
 )
+ARCHIVE = (
+    Panel(
+        "Since the last pass without a failure",
+        "s",
+        [(f"time() - {now('duplex_archive_last_success_timestamp_seconds', 'instance', how='max')}", "{{instance}}")],
+    ),
+    Panel("Behind", "s", [(now("duplex_archive_behind_seconds", "instance", how="max"), "{{instance}}")]),
+    Panel("Records behind", "short", [(now("duplex_archive_behind_records", "instance", how="max"), "{{instance}}")]),
+    Panel("Sessions in the store", "short", [(now("duplex_archive_sessions", "state", how="max"), "{{state}}")]),
+    Panel("Sessions archived", "cps", [(rate("duplex_archive_archived_total"), "whole")]),
+    Panel("Failures", "cps", [(rate("duplex_archive_failures_total", "kind"), "{{kind}}")]),
+    Panel("Segments", "cps", [(rate("duplex_archive_segments_total", "stream"), "{{stream}}")]),
+    Panel("Bytes, sealed", "Bps", [(rate("duplex_archive_bytes_total", "stream"), "{{stream}}")]),
+)
 DASHBOARDS = {
     "overview": ("Overview", OVERVIEW),
     "sessions": ("Sessions and latency", SESSIONS),
     "workers": ("Workers and models", WORKERS),
     "log": ("Session log", LOG),
+    "archive": ("Archive", ARCHIVE),
 }
 
 

@@ -78,6 +78,13 @@ def _add_up(commands: Commands[argparse.ArgumentParser]) -> None:
     leaf.add_argument("--slots", type=_positive, default=8, help="sessions that one worker takes at a time")
     leaf.add_argument("--host", default="127.0.0.1", help="address the gateways listen on")
     leaf.add_argument("--port", type=int, default=DEFAULT_PORT, help="first gateway's port; 0 for any free ones")
+    leaf.add_argument(
+        "--metrics-port",
+        type=int,
+        default=0,
+        help="where Prometheus finds the first gateway on 127.0.0.1; the other gateways and the workers follow; 0 for "
+        "any free ones",
+    )
     leaf.add_argument("--redis-url", default=None, help="use this Redis or Valkey instead of an embedded one")
     leaf.add_argument(
         "--log-level", default="info", choices=("debug", "info", "warning", "error"), help="how much is logged"

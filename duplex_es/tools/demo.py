@@ -20,7 +20,7 @@ from .errors import ToolError
 from .latency import measure
 from .render import render
 from .show import opened, read_session
-from .stack import Stack, StackPlan
+from .stack import Stack, StackPlan, told_metrics
 from .survival import Survival
 from .talk import save
 from .waves import Wave, read_wave
@@ -65,6 +65,7 @@ async def run(args: argparse.Namespace) -> int:
     console.heading(f"Starting a store, {GATEWAYS} gateways and a worker with {args.model}")
     async with Stack(plan, console.named) as stack:
         console.named("demo", f"everything is ready after {time.monotonic() - started_s:.1f} s")
+        console.named("demo", told_metrics(stack))
         try:
             conversation, heard_back, survival = await _converse(stack, wave, args, console)
         except DuplexClientError as error:

@@ -7,12 +7,21 @@ import socket
 
 PROBE_TIMEOUT_S = 2.0
 
+_given: set[int] = set()
+
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """A TCP port of ``host`` that nobody listened on a moment ago."""
-    with socket.socket() as probe:
-        probe.bind((host, 0))
-        return int(probe.getsockname()[1])
+    """A TCP port of ``host`` that nobody listened on a moment ago, and that this process was not given before.
+
+    Several servers are started one after the other: the port of one that does not listen yet is not another's.
+    """
+    while True:
+        with socket.socket() as probe:
+            probe.bind((host, 0))
+            port = int(probe.getsockname()[1])
+        if port not in _given:
+            _given.add(port)
+            return port
 
 
 def is_free(host: str, port: int) -> bool:

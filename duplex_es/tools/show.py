@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 from ..log.api import Head, SessionLog
 from ..log.errors import ConfigurationError, LogUnavailable, SessionUnknown
+from ..log.observing import UNOBSERVED, LogObserver
 from ..log.opening import open_log
 from ..log.settings import LogSettings
 from ..reading.records import Line, read_lines
@@ -14,11 +15,11 @@ from .errors import ToolError
 
 
 @asynccontextmanager
-async def opened(redis_url: str) -> AsyncIterator[SessionLog]:
+async def opened(redis_url: str, observer: LogObserver = UNOBSERVED) -> AsyncIterator[SessionLog]:
     """A connected log, closed at the end. Raises: ToolError when the store cannot be reached."""
     try:
         # Only read: what would survive is of no concern here.
-        log = open_log(redis_url, LogSettings(durability="memory"))
+        log = open_log(redis_url, LogSettings(durability="memory", observer=observer))
     except (ValueError, ConfigurationError) as error:
         raise ToolError(f"{redis_url}: {error}") from error
     try:

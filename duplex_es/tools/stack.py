@@ -7,7 +7,7 @@ import secrets
 import shutil
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -29,6 +29,8 @@ READY_S = 120.0
 class StackPlan:
     """What to run. ``port`` is the first gateway's, the others follow; 0 picks free ones.
 
+    ``metrics_port`` is where the first gateway's figures are, on loopback whatever ``host`` is; those of the other
+    gateways follow, then the workers'; 0 picks free ones.
     Without ``redis_url`` an embedded store is started. ``worker_options`` are handed to every worker as they are.
     ``pages`` are the web pages of every gateway; they resume their sessions at any of them.
     """
@@ -38,6 +40,7 @@ class StackPlan:
     model: str = "cascade"
     host: str = LOOPBACK
     port: int = 8099
+    metrics_port: int = 0
     redis_url: str | None = None
     slots: int = 8
     log_level: str = "info"
@@ -67,6 +70,7 @@ class Stack:
         # Names are unique in a fleet, and others may use an outside store at the same time.
         self._suffix = f"-{secrets.token_hex(3)}" if plan.redis_url else ""
         self.gateway_ports: list[int] = []
+        self._admin_ports: list[int] = []
         self._say = say
         self._store: Child | None = None
         self._gateways: list[Child] = []
@@ -83,6 +87,13 @@ class Stack:
         """Where a browser finds the web pages, one per gateway; none without ``pages``."""
         ports = self.gateway_ports if self.plan.pages else []
         return [f"http://{self._reachable_host}:{port}/" for port in ports]
+
+    @property
+    def metrics_urls(self) -> dict[str, str]:
+        """Where Prometheus finds the figures of each process, by its name: the gateways, then the workers."""
+        children = (*self._gateways, *self._workers)
+        named = zip(children, self._admin_ports, strict=True)
+        return {child.name: f"http://{LOOPBACK}:{port}/metrics" for child, port in named}
 
     @property
     def _reachable_host(self) -> str:
@@ -132,11 +143,15 @@ class Stack:
     # -- start -----------------------------------------------------------------------------------------------------
 
     async def _start(self) -> None:
-        self.gateway_ports = self._choose_ports()
-        if not self.plan.redis_url:
+        plan = self.plan
+        self.gateway_ports = _ports("--port", plan.host, plan.port, plan.gateways)
+        measured = plan.gateways + plan.workers
+        self._admin_ports = _ports("--metrics-port", LOOPBACK, plan.metrics_port, measured, self.gateway_ports)
+        if not plan.redis_url:
             await self._start_store()
-        health_ports = [free_port() for _ in range(self.plan.workers)]
-        self._gateways = [self._gateway(n, port) for n, port in enumerate(self.gateway_ports, 1)]
+        metrics_ports, health_ports = self._admin_ports[: plan.gateways], self._admin_ports[plan.gateways :]
+        numbered = enumerate(zip(self.gateway_ports, metrics_ports, strict=True), 1)
+        self._gateways = [self._gateway(n, port, metrics_port) for n, (port, metrics_port) in numbered]
         self._workers = [self._worker(n, port) for n, port in enumerate(health_ports, 1)]
         for child in (*self._gateways, *self._workers):
             await child.start()
@@ -149,14 +164,6 @@ class Stack:
         for wait in waits:
             if failure := wait.result():
                 raise failure
-
-    def _choose_ports(self) -> list[int]:
-        if self.plan.port == 0:
-            return [free_port(self.plan.host) for _ in range(self.plan.gateways)]
-        ports = list(range(self.plan.port, self.plan.port + self.plan.gateways))
-        if taken := [port for port in ports if not is_free(self.plan.host, port)]:
-            raise ToolError(f"port {taken[0]} of {self.plan.host} is in use: give another --port, or 0 for free ones")
-        return ports
 
     async def _start_store(self) -> None:
         port = free_port()
@@ -171,9 +178,10 @@ class Stack:
         if "overcommit" not in line:
             self._say(name, line)
 
-    def _gateway(self, number: int, port: int) -> Child:
+    def _gateway(self, number: int, port: int, metrics_port: int) -> Child:
         name = f"gw-{number}"
         where = ("--host", self.plan.host, "--port", str(port), *self._log_options())
+        where += ("--metrics-port", str(metrics_port))
         what = ("--default-model", self.plan.model, "--name", f"{name}{self._suffix}")
         others = ",".join(url.removesuffix(REALTIME_PATH) for url in self.urls)
         pages = ("--pages", "on", "--page-gateways", others) if self.plan.pages else ()
@@ -203,6 +211,28 @@ class Stack:
             await self._store.stop()
         if self._directory is not None:
             shutil.rmtree(self._directory, ignore_errors=True)
+
+
+def told_metrics(stack: Stack) -> str:
+    """One line that says where the figures of each process are."""
+    return "metrics: " + ", ".join(f"{name} {url}" for name, url in stack.metrics_urls.items())
+
+
+def _ports(option: str, host: str, first: int, count: int, besides: Sequence[int] = ()) -> list[int]:
+    """``count`` ports of ``host`` from ``first`` on, or any free ones for 0; none of them is one of ``besides``.
+
+    Raises: ToolError for one in use.
+    """
+    if first == 0:
+        found: list[int] = []
+        while len(found) < count:
+            if (port := free_port(host)) not in (*besides, *found):
+                found.append(port)
+        return found
+    ports = list(range(first, first + count))
+    if taken := [port for port in ports if port in besides or not is_free(host, port)]:
+        raise ToolError(f"port {taken[0]} of {host} is in use: give another {option}, or 0 for free ones")
+    return ports
 
 
 async def _wait_until_ready(child: Child, host: str, port: int) -> None:

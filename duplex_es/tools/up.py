@@ -7,7 +7,7 @@ import argparse
 from duplex_es.client.transport import is_loopback
 
 from .console import Console
-from .stack import Stack, StackPlan
+from .stack import Stack, StackPlan, told_metrics
 
 
 async def run(args: argparse.Namespace) -> int:
@@ -20,6 +20,7 @@ async def run(args: argparse.Namespace) -> int:
         model=args.model,
         host=args.host,
         port=args.port,
+        metrics_port=args.metrics_port,
         redis_url=args.redis_url,
         slots=args.slots,
         log_level=args.log_level,
@@ -30,6 +31,7 @@ async def run(args: argparse.Namespace) -> int:
         console.named("up", f"ready: connect to {' or '.join(stack.urls)} (log in {stack.redis_url}); Ctrl-C ends it")
         for url in stack.page_urls[:1]:
             console.named("up", f"talk to it in a browser: {url}")
+        console.named("up", told_metrics(stack))
         reason = await stack.wait_until_broken()
         console.named("up", f"{reason}: nothing is left to serve with")
     return 1

@@ -11,7 +11,7 @@ from duplex_es.testing.model_suite import ModelSuite
 pytestmark = pytest.mark.unit
 
 
-class TestParrot(ModelSuite):
+class TestParrot(ModelSuite, promises=("transcribes", "takes_text_turns")):
     @pytest.fixture
     def model(self) -> Model:
         return PLUGIN({})

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable
-from typing import Any
 
 from ...client import (
     AudioDelta,
@@ -25,6 +24,7 @@ from ...client import (
     TextDelta,
     TranscriptDelta,
 )
+from ...client.timing import found_in
 from .plan import BenchPlan
 from .takes import AnswerTake, Chunk, SessionTake
 from .wire import CutConnector
@@ -200,6 +200,7 @@ class Caller:
             await self._take_answer(known, event, now_s)
 
     async def _take_answer(self, answer: AnswerTake, event: DuplexEvent, now_s: float) -> None:
+        answer.stages.update(found_in(event.raw, "stage_metrics"))
         match event:
             case AudioDelta():
                 rate_hz = event.sample_rate_hz or 24_000
@@ -214,7 +215,6 @@ class Caller:
                 answer.first_text_at_s = answer.first_text_at_s or now_s
             case ResponseDone():
                 answer.done_at_s, answer.status = now_s, event.status or "unknown"
-                answer.stage_metrics = _stage_metrics(event)
                 del self._answers[answer.response_id]
                 self.take.answers.append(answer)
                 self._answered.set()
@@ -222,13 +222,3 @@ class Caller:
     def _is_to_be_cut(self) -> bool:
         every = self._plan.cut_every
         return every > 0 and len(self.take.answers) % every == every - 1
-
-
-def _stage_metrics(event: DuplexEvent) -> dict[str, Any]:
-    """Metrics of the engine, where the deployment attaches them to the end of an answer."""
-    response = event.raw.get("response")
-    for holder in (event.raw, response if isinstance(response, dict) else {}):
-        metrics = holder.get("stage_metrics")
-        if isinstance(metrics, dict):
-            return metrics
-    return {}

@@ -21,7 +21,7 @@ from .inside import service_times
 from .plan import BenchPlan
 from .report import BenchReport, summarize
 from .speech import babble
-from .table import facts, rows
+from .table import facts, rows, troubles
 
 PROGRESS_S = 1.0
 
@@ -133,8 +133,12 @@ async def run(args: argparse.Namespace) -> int:
     else:
         console.heading(f"{plan.sessions} sessions of {plan.model}, {plan.duration_s:g} s")
         console.table(facts(report))
-        console.heading("Times")
-        console.columns(rows(report))
+        if why := troubles(report):
+            console.heading("No session was opened, so there are no times")
+            console.table(why)
+        else:
+            console.heading("Times")
+            console.columns(rows(report))
     if args.out is not None:
         _write(args.out, encoded)
     if args.plot is not None:

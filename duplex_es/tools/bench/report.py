@@ -16,6 +16,7 @@ from typing import Literal
 import msgspec
 
 from ... import __version__
+from ...client.figures import finite
 from .inside import ServiceTimes
 from .plan import BenchPlan
 from .takes import AnswerTake, SessionTake
@@ -142,7 +143,8 @@ class BenchReport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """The whole result. ``round_trip_ms`` is a heartbeat through gateway, log and worker and back: what the service
 
     adds, without a model. ``service`` is there when the log could be read. ``resume_ms`` is from the cut of a
-    connection to ``session.resumed``.
+    connection to ``session.resumed``. ``stage_metrics`` is what the stages of the model told of themselves, by stage
+    and name; ``stage0_tokens`` is that of the stage that makes the words.
     """
 
     schema: Schema
@@ -155,6 +157,7 @@ class BenchReport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     request_metrics: RequestMetrics
     audio_output: AudioOutput
     stage0_tokens: dict[str, Distribution]
+    stage_metrics: dict[str, dict[str, Distribution]] = {}
     round_trip_ms: Distribution | None
     service: Service | None
     resume_ms: Distribution | None
@@ -172,6 +175,7 @@ def summarize(
 ) -> BenchReport:
     """The report of what these callers took down. An answer that was cut counts, but not for cadence."""
     answers = [answer for take in takes for answer in take.answers]
+    stages = _stages(answers)
     errors = Counter(take.error for take in takes if take.error)
     errors.update(code for take in takes for code in take.refusals)
     return BenchReport(
@@ -197,7 +201,8 @@ def summarize(
         ),
         request_metrics=_request_metrics(plan, answers),
         audio_output=_audio_output(answers),
-        stage0_tokens=_stage0_tokens(answers),
+        stage0_tokens=stages.get("0", {}),
+        stage_metrics=stages,
         round_trip_ms=distribution(value for take in takes for value in take.round_trips_ms),
         service=_service(inside),
         resume_ms=distribution(value for take in takes for value in take.resumes_ms),
@@ -260,16 +265,19 @@ def _service(inside: ServiceTimes | None) -> Service | None:
     return Service(source="log_records", up_ms=distribution(inside.up_ms), down_ms=distribution(inside.down_ms))
 
 
-def _stage0_tokens(answers: Sequence[AnswerTake]) -> dict[str, Distribution]:
-    """What engines that attach their own metrics said: every number of the first stage, by its name."""
-    values: dict[str, list[float]] = {}
-    for answer in answers:
-        stage = answer.stage_metrics.get("0", answer.stage_metrics.get("stage0", answer.stage_metrics))
-        for name, value in stage.items() if isinstance(stage, dict) else ():
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                values.setdefault(str(name), []).append(float(value))
-    found = {name: distribution(numbers) for name, numbers in values.items()}
-    return {name: summary for name, summary in found.items() if summary is not None}
+def _stages(answers: Sequence[AnswerTake]) -> dict[str, dict[str, Distribution]]:
+    """What the stages of the model said of themselves: every number by stage and name, of lists each number."""
+    values: dict[str, dict[str, list[float]]] = {}
+    for stage, told in (pair for answer in answers for pair in sorted(answer.stages.items())):
+        for name, value in told.items() if isinstance(told, dict) else ():
+            listed = value if isinstance(value, list) else [value]
+            numbers = [number for each in listed if (number := finite(each)) is not None]
+            values.setdefault(stage, {}).setdefault(name, []).extend(numbers)
+    found = {
+        stage: {name: summary for name, numbers in named.items() if (summary := distribution(numbers)) is not None}
+        for stage, named in values.items()
+    }
+    return {stage: summaries for stage, summaries in sorted(found.items()) if summaries}
 
 
 def _throughput(takes: Sequence[SessionTake], answers: Sequence[AnswerTake], elapsed_s: float) -> Throughput:

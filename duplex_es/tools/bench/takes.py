@@ -5,7 +5,6 @@ Names follow ``EventCollector.timing_summary`` where it has one for the same thi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -24,7 +23,10 @@ class Chunk:
 
 @dataclass(slots=True)
 class AnswerTake:
-    """One answer. ``asked_at_s`` is when the turn was committed, or its last word spoken if nobody committed."""
+    """One answer. ``asked_at_s`` is when the turn was committed, or its last word spoken if nobody committed.
+
+    ``stages`` is what the server told of the stages of its model, the newest by the stage's number.
+    """
 
     response_id: str
     asked_at_s: float
@@ -34,7 +36,7 @@ class AnswerTake:
     status: str = "in_progress"
     was_cut: bool = False
     chunks: list[Chunk] = field(default_factory=list)
-    stage_metrics: Mapping[str, Any] = field(default_factory=dict)
+    stages: dict[str, Any] = field(default_factory=dict)
 
     @property
     def ttfp_ms(self) -> float | None:

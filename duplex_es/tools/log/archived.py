@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...log.api import SessionLog
+from ...observability.recording import UNMEASURED, Metrics
 from ...reading.source import Source
 from ..errors import ToolError
 from ..show import opened
@@ -62,10 +63,7 @@ def operator_keys(args: argparse.Namespace) -> OperatorKeys:
         if not text:
             raise ToolError(f"an archive needs the operator's key: --key-file, or {KEY_VARIABLE}")
         return OperatorKeys.parse(text)
-    try:
-        return OperatorKeys.parse(Path(args.key_file).read_text())
-    except OSError as error:
-        raise ToolError(f"cannot read {args.key_file}: {error.strerror}") from error
+    return OperatorKeys.of_file(args.key_file)
 
 
 @asynccontextmanager
@@ -84,14 +82,18 @@ async def opened_keys(args: argparse.Namespace, log: SessionLog | None = None) -
 
 @asynccontextmanager
 async def opened_archiver(
-    args: argparse.Namespace, log: SessionLog | None = None, *, clear_text: bool = False
+    args: argparse.Namespace,
+    log: SessionLog | None = None,
+    *,
+    clear_text: bool = False,
+    metrics: Metrics = UNMEASURED,
 ) -> AsyncIterator[Archiver]:
     """Who writes the archive that ``args.archive`` names. Raises: ToolError."""
     from ...archive.files import Files
     from ...archive.writing import Archiver
 
     async with opened_keys(args, log) as keys:
-        yield Archiver(Files(archive_url(args)), keys, clear_text=clear_text)
+        yield Archiver(Files(archive_url(args)), keys, clear_text=clear_text, metrics=metrics)
 
 
 @asynccontextmanager

@@ -110,13 +110,17 @@ MODELS: Mapping[str, ModelShape] = {
             "turns",
             _model(32, 1, 2, 16, "deploy/models/qwen3-omni.toml, not measured"),
         ),
-        ModelShape("nvidia/nemotron-voicechat", "stream", _model(1, 1, 2, 16, "its makers' figure, one session a GPU")),
+        ModelShape(
+            "nvidia/NVIDIA-NemotronLabs-VoiceChat-11B",
+            "stream",
+            _model(1, 1, 2, 16, "its makers' figure, one session a GPU"),
+        ),
     )
 }
 ALIASES: Mapping[str, str] = {
     "personaplex": "nvidia/personaplex-7b-v1",
     "minicpmo": "openbmb/MiniCPM-o-4_5",
-    "nemotron": "nvidia/nemotron-voicechat",
+    "nemotron": "nvidia/NVIDIA-NemotronLabs-VoiceChat-11B",
     "qwen3-omni": "Qwen/Qwen3-Omni-30B-A3B-Instruct",
 }
 

@@ -245,6 +245,8 @@ def _causes(session: Session, left: Left) -> Iterator[Input]:
             )
         case events.TurnEndedEmpty():
             yield model.ModelFinished(epoch=epoch, turn=first.turn)
+        case events.StagesMeasured():
+            yield model.ModelMeasured(epoch=epoch, turn=first.turn, stages=first.stages)
         case events.MemoryGrown():
             yield model.ModelRemembered(epoch=epoch, data=first.data, anew=first.anew)
         case events.InputSkipped():

@@ -20,7 +20,15 @@ from ...log.api import START, Entry, EntryId, Head
 from ...log.forking import begin_from
 from ...log.memory import MemoryLog
 from ...log.memory_session import MemorySession
-from ...model import ModelHeardSpeech, ModelHeardSpeechEnd, ModelHeardTurn, ModelHeardWords, ModelInterrupted
+from ...model import (
+    ModelHeardSpeech,
+    ModelHeardSpeechEnd,
+    ModelHeardTurn,
+    ModelHeardWords,
+    ModelInterrupted,
+    ModelMeasured,
+    Signal,
+)
 from ...protocol import SocketAttached, SocketDetached, pack_input
 from ...reading.source import LiveSource, Source
 from ...session.inputs import TimerFired, WorkerTookOver
@@ -61,6 +69,8 @@ class Host(Protocol):
     async def settle(self, heard: EntryId = START) -> None: ...
 
     async def release(self, hears: bool, within_s: float) -> bool: ...
+
+    async def tell(self, signal: Signal) -> None: ...
 
     async def fire(self, timer: str) -> None: ...
 
@@ -201,6 +211,8 @@ class InProcess:
                 await self._host.fire(name)
             case SocketDetached(generation=generation):
                 await self._host.lose_socket(generation)
+            case ModelMeasured() as measured:
+                await self._host.tell(measured)
             case cause:
                 return await self._report(step, isinstance(cause, HEARING))
         return _difference(self._host.session, step.session)
