@@ -143,12 +143,14 @@ class ContinueAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class Interrupt(msgspec.Struct, frozen=True, kw_only=True):
     """Stop whatever is being generated, at once; the new ``epoch`` holds from here on.
 
-    ``heard_text`` is what the caller heard of the interrupted answer, for the model's own memory.
+    ``heard_text`` is what the caller heard of the interrupted answer, and ``unheard_ms`` how much of its sound the
+    caller has not heard, for the model's own memory.
     """
 
     epoch: int
     response_id: str | None = None
     heard_text: str | None = None
+    unheard_ms: int = 0
 
 
 class ResetInput(msgspec.Struct, frozen=True, kw_only=True):

@@ -175,6 +175,7 @@ def _finished(session: Session, fact: ResponseFinished) -> tuple[Session, tuple[
     live, item = _live(session), _item(session)
     settled = replace(settle(session, item, fact.status), remembered=fact.remembered)
     heard = remembered_text(settled) if settled.remembered else heard_text(settled, heard_ms(settled))
+    unheard_ms = max(0, settled.ledger.generated_ms - heard_ms(settled))
     cancelled = fact.status == "cancelled"
     session = replace(
         with_usage(session, fact).with_item(settled),
@@ -187,4 +188,5 @@ def _finished(session: Session, fact: ResponseFinished) -> tuple[Session, tuple[
     )
     if not cancelled or fact.by_model:
         return session, ()
-    return session, (AskModel(Interrupt(epoch=fact.epoch, response_id=live.id, heard_text=heard)),)
+    interrupt = Interrupt(epoch=fact.epoch, response_id=live.id, heard_text=heard, unheard_ms=unheard_ms)
+    return session, (AskModel(interrupt),)

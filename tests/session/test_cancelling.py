@@ -76,6 +76,13 @@ def test_cancelling_moves_the_epoch_and_interrupts_the_model() -> None:
     assert (scenario.session.epoch, reason(scenario)) == (1, "client_cancelled")
 
 
+def test_the_model_is_told_how_much_of_its_sound_was_not_heard() -> None:
+    scenario = talking().given(AcknowledgePlayback(played_ms=600)).when(CancelResponse())
+    (asked,) = (one.request for one in scenario.effects if isinstance(one, AskModel))
+    assert isinstance(asked, Interrupt)
+    assert asked.unheard_ms == 2_000 - 600
+
+
 def test_the_terminal_frames_repeat_what_was_generated_and_show_what_was_heard() -> None:
     scenario = talking().given(AcknowledgePlayback(played_ms=1_000)).when(CancelResponse())
     transcript = scenario.frames[1]

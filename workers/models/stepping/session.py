@@ -33,9 +33,10 @@ OPENING_S = 30.0
 class SteppingSession:
     """Owns one slot of the engine, or waits for one after the engine was lost.
 
-    An interruption starts the model's context over, as nothing can be taken back out of it; the answer that was cut is
-    the session's to end. When the engine dies the session goes on in the next one, from what it remembers; what was
-    said meanwhile is told as dropped.
+    An interruption starts the model's context over or, where the model's manner can, takes back what the caller has not
+    heard of the answer, to within the frames that are on their way; the answer that was cut is the session's to end.
+    When the engine dies the session goes on in the next one, from what it remembers; what was said meanwhile is told as
+    dropped.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class SteppingSession:
         self._seat = Seat(engine, facts, name, self, overfull=self._overfull)
         self._opening = opening_of(request)
         self._voice = voice or Voice(manner, epoch=request.epoch, open_turn=request.open_turn)
+        self._silenced = manner.silenced
         self._memory = bytearray(request.memory)
 
     async def open(self) -> None:
@@ -68,7 +70,7 @@ class SteppingSession:
                 self._feed(request.pcm)
             case Interrupt():
                 self._voice.adopt(request.epoch)
-                self._start_over()
+                self._take_back(request.unheard_ms)
             case ResetInput():
                 self._voice.adopt(request.epoch)
                 if self._seat.is_live:
@@ -98,9 +100,12 @@ class SteppingSession:
         """Take a place, the first one or the next."""
         self._seat.begin(self._opening, bytes(self._memory))
 
-    def _start_over(self) -> None:
-        self._memory.clear()
-        self._emit(ModelRemembered(epoch=self._voice.epoch, data=b"", anew=True))
+    def _take_back(self, unheard_ms: int) -> None:
+        memory = b""
+        if self._silenced is not None and self._memory:
+            memory = self._silenced(bytes(self._memory), unheard_ms // self._facts.frame_ms)
+        self._memory[:] = memory
+        self._emit(ModelRemembered(epoch=self._voice.epoch, data=memory, anew=True))
         if self._seat.is_live:
             self._engine.close(self._seat.name)
             self._begin()

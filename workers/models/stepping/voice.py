@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from duplex_es.model import (
@@ -20,11 +20,14 @@ from duplex_es.model import (
 class Manner:
     """How a model takes turns. ``silent_frames`` without words or sound end an answer; ``None``: it never ends.
 
-    ``announces``: each frame in which the model only listens is told as a decision of its own.
+    ``announces``: each frame in which the model only listens is told as a decision of its own. ``silenced`` takes the
+    memory of a session and a number of frames, and gives the memory of one whose model said nothing in the last of
+    them; without it an interruption costs the model its context.
     """
 
     silent_frames: int | None = None
     announces: bool = False
+    silenced: Callable[[bytes, int], bytes] | None = None
 
 
 class Voice:

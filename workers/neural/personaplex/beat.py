@@ -16,7 +16,7 @@ from ..graphs import recorded
 from ..mimi.codec import FRAME_SAMPLES, StreamingCodec
 from ..mimi.reviving import Reviver
 from ..moshi.stepper import Stepper
-from .opening import silence_of
+from .silence import silence_of
 
 LOUDEST = 32_767.0
 

@@ -26,8 +26,9 @@ from .aging import age
 from .beat import LOUDEST, Heard
 from .building import Models, Parts, build, device_of, prepare
 from .memory import MemoryBroken, pack_frame, unpack_frames
-from .opening import SILENT_TEXTS, Opening, persona_text, plan_opening
+from .opening import Opening, persona_text, plan_opening
 from .options import MEMORY_WINDOWS, NAME, RECORD_BYTES, EngineOptions, read_engine_options
+from .silence import SILENT_TEXTS
 from .voices import VoiceUnknown
 from .windows import WindowLost, whose
 

@@ -14,13 +14,9 @@ from torch import Tensor
 
 from ..moshi.shape import MoshiShape
 from ..moshi.stepper import FREE, Standing
+from .silence import PAD_TEXT, silence_of
 from .voices import Voice
 
-PAD_TEXT = 3
-SILENT_TEXTS = frozenset({0, 3})
-"""Text ids that are not words: the end of a word, and nothing."""
-SILENCE = (948, 243, 1178, 546, 1736, 1030, 1978, 2008)
-"""The codes of a silent frame of the model's."""
 TONE = (430, 1268, 381, 1611, 1095, 1495, 56, 472)
 """The codes of the caller's 440 Hz tone."""
 SILENT_FRAMES = 6
@@ -45,11 +41,6 @@ def persona_text(instructions: str | None) -> str:
     if not said:
         return ""
     return said if said.startswith("<system>") and said.endswith("<system>") else f"<system> {said} <system>"
-
-
-def silence_of(shape: MoshiShape) -> tuple[int, ...]:
-    """The silent codes, brought into the range of a smaller shape."""
-    return tuple(code % shape.code_card for code in SILENCE)
 
 
 def plan_opening(shape: MoshiShape, texts: Sequence[int], voice: Voice | None) -> Opening:

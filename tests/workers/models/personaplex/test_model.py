@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import msgspec
 import pytest
 
@@ -58,5 +60,12 @@ def test_options_are_refused_before_a_process_is_started(options: dict[str, str]
 def test_the_interpreter_is_the_workers_to_know_and_all_else_the_engines() -> None:
     model = PLUGIN({**OPTIONS, "python": "/opt/torch/bin/python", "kv": "int8"})
     assert model.engine._python == "/opt/torch/bin/python"
-    assert model.engine._options == {"weights": "random", "kv": "int8"}
-    assert model.engine._factory == FACTORY
+    factory, options = model.engine.starter._arguments
+    assert (factory, json.loads(options)) == (FACTORY, {"weights": "random", "kv": "int8"})
+
+
+def test_an_interruption_restarts_the_context_unless_told_to_rewind_it() -> None:
+    assert PLUGIN(OPTIONS)._manner.silenced is None
+    assert PLUGIN({**OPTIONS, "cancel": "rewind"})._manner.silenced is not None
+    with pytest.raises(ValueError, match="option cancel is 'forget'; it is restart or rewind"):
+        PLUGIN({**OPTIONS, "cancel": "forget"})

@@ -111,6 +111,28 @@ async def test_an_interruption_starts_the_context_over(toy: SteppingModel) -> No
     assert ear.heard[-2:] == [ModelSpoke(epoch=1, turn=1), ear.heard[-1]]
 
 
+async def test_a_model_that_can_takes_back_what_was_not_heard() -> None:
+    """The toy remembers two bytes a frame, and says the sum of all it remembers and hears."""
+    manner = Manner(silenced=lambda memory, frames: memory[: -2 * frames or None] + b"\0\0" * frames)
+    model = SteppingModel(INFO, TOY, manner)
+    await model.load()
+    try:
+        ear = Ear()
+        session = await model.open(opening(), ear)
+        await session.perform(Interrupt(epoch=1))
+        assert ear.memory() == b"", "there was nothing to take back"
+        await session.perform(fed(3, 4, 5))
+        await ear.sounds(3)
+        # Two frames of 20 ms, and a part of a third: what was heard in part is kept.
+        await session.perform(Interrupt(epoch=2, unheard_ms=2 * 20 + 1))
+        assert ear.memory() == b"\x03\x00" + b"\0\0" * 2
+        await session.perform(fed(1))
+        assert (await ear.sounds(4))[-1] == 4
+        assert ear.heard[-2:] == [ModelSpoke(epoch=2, turn=1), ear.heard[-1]]
+    finally:
+        await model.unload()
+
+
 async def test_refusals_name_their_reason(toy: SteppingModel) -> None:
     with pytest.raises(ModelRefused) as refused:
         await toy.open(opening(voice="unknown"), Ear())

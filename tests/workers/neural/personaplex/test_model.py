@@ -25,7 +25,9 @@ from duplex_es.model import (
 from tests.support import ears
 from workers.models.personaplex import PLUGIN
 from workers.models.stepping.model import SteppingModel
+from workers.neural.moshi.shape import TINY
 from workers.neural.personaplex.memory import unpack_frames
+from workers.neural.personaplex.silence import silenced
 
 pytestmark = [pytest.mark.neural, pytest.mark.timeout(300)]
 
@@ -88,6 +90,29 @@ async def test_a_call_is_one_endless_answer_and_is_remembered(model: SteppingMod
     await ear.pieces(6)
     assert len(unpack_frames(ear.memory())[1]) == 1
     await session.perform(CloseModel())
+
+
+async def test_a_cancelled_call_is_rewound_to_what_was_heard() -> None:
+    model = PLUGIN({**OPTIONS, "cancel": "rewind", "greedy": "yes"})
+    await model.load()
+    ear, twin = Ear(), Ear()
+    session = await model.open(opening("a"), ear)
+    for number in range(6):
+        await session.perform(said(number))
+        await ear.pieces(number + 1)
+    spoken = ear.memory()
+    await session.perform(Interrupt(epoch=1, unheard_ms=2 * 80))
+    rewound = ear.memory()
+    assert rewound == silenced(spoken, 2, TINY) != spoken
+    # It goes on as a call does of which that is all that is known.
+    other = await model.open(opening("b", memory=rewound), twin)
+    for number in range(6, 12):
+        await session.perform(said(number))
+        await ear.pieces(number + 1)
+        await other.perform(said(number))
+        await twin.pieces(number - 5)
+    assert ear.memory() == rewound + twin.memory()
+    await model.unload()
 
 
 async def goes_on_when_killed(model: SteppingModel) -> None:
