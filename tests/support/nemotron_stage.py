@@ -29,6 +29,7 @@ from workers.models.nemotron.session import NemotronSession
 
 Kind = TypeVar("Kind")
 PATIENCE_S = 20.0
+MOST_WAITING = 4
 ENGINE = "tests.support.toy_nemotron:make"
 OPTIONS = {"weights": "random", "shape": "tiny", "speech": "tests.support.toy_talker:make"}
 TOOLS = tuple(
@@ -82,6 +83,7 @@ class Call:
     def __init__(self, session: NemotronSession, ear: Ear) -> None:
         self.session = session
         self.ear = ear
+        self._fed = 0
 
     async def perform(self, request: Request) -> None:
         await self.session.perform(request)
@@ -89,7 +91,18 @@ class Call:
     async def frames(self, *commands: int) -> None:
         """Say these commands, a frame each."""
         for command in commands:
+            await self._be_patient()
+            self._fed += 1
             await self.perform(FeedAudio(epoch=self.session._voice.epoch, pcm=frame(command), end_ms=0))
+
+    async def _be_patient(self) -> None:
+        """Let no more frames wait than an engine takes without dropping any; one that is gone answers none."""
+        for _ in range(40):
+            waiting = self._fed - len(self.ear.of(ModelRemembered))
+            if waiting < MOST_WAITING:
+                return
+            await asyncio.sleep(0.005)
+        self._fed = len(self.ear.of(ModelRemembered))
 
     async def output(self, call_id: str | None, output: str, **more: object) -> None:
         assert call_id is not None

@@ -51,13 +51,14 @@ class Mind:
     has_heard: bool = False
 
     def live(self, command: int, token: str) -> tuple[str, str]:
-        """One frame: what is said, and what the channel gives if nothing is forced into it (``token`` is)."""
+        """One frame: what is said, nothing while ``token`` is forced into the channel, and what the channel gives."""
         self.obey(command)
-        if token:
+        forced = bool(token)
+        if forced:
             self.take(token)
         elif self.pieces:
             token = self.pieces.popleft()
-        return (self.words.popleft() if self.words else "", token)
+        return (self.words.popleft() if self.words and not forced else "", token)
 
     def obey(self, command: int) -> None:
         if command == SPEECH:

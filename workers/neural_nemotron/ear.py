@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .mel import COLUMNS, TAIL, LogMel
+from .mel import TAIL, LogMel
 from .options import FRAME_SAMPLES
 from .rows import AttentionView, EarRows, TailView, keyword_of
 
@@ -68,6 +68,3 @@ class Ear:
         near = (key >= query) & (key <= query + left)
         heard = key >= left - ages.clamp_max(left)[:, None, None]
         return (near & heard)[:, None]
-
-
-assert FRAME_SAMPLES == COLUMNS * 160

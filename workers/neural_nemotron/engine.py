@@ -30,10 +30,12 @@ from .options import (
 )
 from .sampling import chosen, die, seed_of
 from .vocabulary import prompt_ids
-from .words import LONGEST_TORN, Speller
+from .words import Speller
 
 REFUSED = "invalid_duplex_runtime_config"
 SCALE = 32_768.0
+SPELLED_AGAIN = 64
+"""A letter may be torn over so many frames, with pauses in it."""
 
 
 @dataclass(slots=True)
@@ -157,10 +159,9 @@ class NemotronEngine:
             with _faults():
                 self._reread(slot, session, remembered, at, min(at + chunk, len(remembered)))
             yield
-        for text, function in zip(
-            remembered.text[-LONGEST_TORN:].tolist(), remembered.function[-LONGEST_TORN:].tolist(), strict=True
-        ):
+        for text in remembered.text[-SPELLED_AGAIN:].tolist():
             said.text(text)
+        for function in remembered.function[-SPELLED_AGAIN:].tolist():
             called.text(function)
         session.frame = remembered.frame + len(remembered)
         self._sessions[slot] = session

@@ -14,7 +14,7 @@ from .options import FRAME_SAMPLES, INPUT_HZ
 
 COLUMNS = 8
 """Columns of a frame."""
-HOP, WINDOW, FFT = 160, 400, 512
+HOP, WINDOW, FFT = FRAME_SAMPLES // COLUMNS, 400, 512
 EMPHASIS = 0.97
 GUARD = 2.0**-24
 TAIL = (COLUMNS - 1) * HOP + FFT // 2

@@ -7,19 +7,42 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from .rows import MindRows, keyword_of
 from .shapes import Shape
+
+ATTENTION = "nemotron_grouped"
+
+
+def grouped_attention(
+    module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor, *, scaling: float, **_: Any
+) -> tuple[Tensor, None]:
+    """Attention as the library calls it, (n, heads, new, width), where several heads of ``query`` share one of ``key``.
+
+    The library's own copies keys and values for each of them, for all that every slot has ever seen, in every step.
+    Here the heads that share are rows of one query.
+    """
+    count, heads, new, width = query.shape
+    shared = key.shape[1]
+    rows = query.reshape(count, shared, heads // shared * new, width)
+    mask = attention_mask.repeat(1, 1, heads // shared, 1)
+    found = functional.scaled_dot_product_attention(rows, key, value, attn_mask=mask, scale=scaling)
+    return found.reshape(count, heads, new, width).transpose(1, 2).contiguous(), None
 
 
 class Mind:
     """``language`` is a ``NemotronHForCausalLM``, ``function_head`` its second head."""
 
     def __init__(self, language: Any, function_head: Any, shape: Shape, *, slots: int, capacity: int) -> None:
+        from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
         self._backbone, self._head, self._function_head = language.model, language.lm_head, function_head
         self._shape = shape
         self.rows = MindRows(language.config, slots, capacity, language.lm_head.weight)
         self._keyword = keyword_of(language.model.forward)
+        ALL_ATTENTION_FUNCTIONS.register(ATTENTION, grouped_attention)
+        language.config._attn_implementation = ATTENTION
 
     @property
     def words(self) -> int:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from tests.support.tiny_nemotron import OPTIONS
 from workers.neural_nemotron import loading
-from workers.neural_nemotron.mind import Mind
+from workers.neural_nemotron.mind import Mind, grouped_attention
 from workers.neural_nemotron.options import read_engine_options
 from workers.neural_nemotron.rows import CacheIgnored
 
@@ -19,6 +19,12 @@ SLOTS, WIDTH = 3, 64
 
 @pytest.fixture(scope="module")
 def loaded() -> loading.Loaded:
+    return loading.load(read_engine_options(OPTIONS))
+
+
+@pytest.fixture(scope="module")
+def library() -> loading.Loaded:
+    """The same numbers, used by the library alone."""
     return loading.load(read_engine_options(OPTIONS))
 
 
@@ -38,11 +44,11 @@ def stepped(mind: Mind, slots: list[int], vectors: Tensor) -> tuple[Tensor, Tens
         return mind.step(slots, rows)
 
 
-def whole(loaded: loading.Loaded, vectors: Tensor) -> tuple[Tensor, Tensor]:
+def whole(library: loading.Loaded, vectors: Tensor) -> tuple[Tensor, Tensor]:
     """What the library's own forward gives, without any memory."""
     with torch.inference_mode():
-        found = loaded.language.model(inputs_embeds=vectors[None], use_cache=False).last_hidden_state[0]
-        return loaded.language.lm_head(found), loaded.function_head(found)
+        found = library.language.model(inputs_embeds=vectors[None], use_cache=False).last_hidden_state[0]
+        return library.language.lm_head(found), library.function_head(found)
 
 
 def test_three_channels_are_added_by_their_weights(loaded: loading.Loaded, mind: Mind) -> None:
@@ -52,9 +58,9 @@ def test_three_channels_are_added_by_their_weights(loaded: loading.Loaded, mind:
 
 
 @pytest.mark.parametrize("read", [0, 1, 17, 40], ids=lambda count: f"{count} read first")
-def test_stepping_is_what_the_whole_at_once_is(loaded: loading.Loaded, mind: Mind, read: int) -> None:
+def test_stepping_is_what_the_whole_at_once_is(library: loading.Loaded, mind: Mind, read: int) -> None:
     vectors = given(60)
-    expected = whole(loaded, vectors)
+    expected = whole(library, vectors)
     with torch.inference_mode():
         for start in range(0, read, 16):
             mind.read(1, vectors[start : min(start + 16, read)])
@@ -85,11 +91,11 @@ def test_a_model_that_ignores_its_memory_is_found_out(mind: Mind) -> None:
         stepped(mind, [0], given(1))
 
 
-def test_a_model_without_its_memory_is_found_out(loaded: loading.Loaded, mind: Mind) -> None:
+def test_a_model_without_its_memory_is_found_out(library: loading.Loaded, mind: Mind) -> None:
     def forgetful(*, inputs_embeds: Tensor, **_: object) -> object:
-        return loaded.language.model(inputs_embeds=inputs_embeds, use_cache=False)
+        return library.language.model(inputs_embeds=inputs_embeds, use_cache=False)
 
-    forgetful.embeddings = loaded.language.model.embeddings  # type: ignore[attr-defined]
+    forgetful.embeddings = library.language.model.embeddings  # type: ignore[attr-defined]
     mind._backbone = forgetful
     with pytest.raises(CacheIgnored, match="0 of 3 parts"):
         stepped(mind, [0], given(1))
@@ -119,3 +125,16 @@ def test_columns_that_give_way_change_nothing_until_they_do(loaded: loading.Load
         one, other = (stepped(mind, [0], vector[None])[0][0] for mind in (small, large))
         same.append(torch.allclose(one, other, atol=1e-4))
     assert same == [True] * 20 + [False] * 10
+
+
+@pytest.mark.parametrize("new", [1, 7])
+def test_heads_that_share_keys_see_what_they_would_see_of_copies(new: int) -> None:
+    dice = torch.Generator().manual_seed(3)
+    query = torch.randn(2, 6, new, 8, generator=dice)
+    key, value = torch.randn(2, 2, 2, 11, 8, generator=dice)
+    mask = torch.rand(2, 1, new, 11, generator=dice) < 0.6
+    mask[..., 0] = True
+    found, _ = grouped_attention(None, query, key, value, mask, scaling=0.3)
+    copies = [part.repeat_interleave(3, dim=1) for part in (key, value)]
+    expected = torch.nn.functional.scaled_dot_product_attention(query, *copies, attn_mask=mask, scale=0.3)
+    assert torch.allclose(found, expected.transpose(1, 2), atol=1e-6)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 
 from msgspec.structs import replace
 
@@ -65,7 +64,6 @@ class NemotronSession(SteppingSession):
         emit: Emit,
         manner: Manner,
         talker: EngineProcess | None,
-        now_s: Callable[[], float] | None = None,
     ) -> None:
         frames, standing = record.unpack(request.memory)
         standing = standing or record.Standing(epoch=request.epoch)
@@ -79,12 +77,13 @@ class NemotronSession(SteppingSession):
         self._calls = Calls(name, standing.calls, outputs)
         self._reader = CallReader(standing.calling)
         self._hushed = standing.hushed
+        self._unwritten = 0
         self._mouth = Mouth(standing.mouth)
         self._is_heard = open_turn is not None
         self._aloud = talker is not None and "audio" in request.modalities
         self._awaits_frames = ANSWER_FRAMES if self._calls.pending else 0
         self._complaints: list[str] = []
-        self._now_s = now_s or asyncio.get_running_loop().time
+        self._now_s = asyncio.get_running_loop().time
         self._heard_s = self._now_s()
         self._is_filling = False
         self._timer: asyncio.TimerHandle | None = None
@@ -155,8 +154,10 @@ class NemotronSession(SteppingSession):
             )
 
     def _inform(self) -> None:
-        """Begin with the next batch of outputs, unless the model is in the middle of a call."""
-        if not self._reader.is_calling and (batch := self._calls.next_batch()) is not None and self._seat.is_live:
+        """Begin with the next batch of outputs, unless the model is in the middle of a call, or of what was cut."""
+        if self._reader.is_calling or self._hushed:
+            return
+        if (batch := self._calls.next_batch()) is not None and self._seat.is_live:
             self._engine.inform(self._seat.name, batch)
 
     def _begin(self) -> None:
@@ -185,7 +186,8 @@ class NemotronSession(SteppingSession):
         """What the function channel gave in a frame."""
         if stepped.forced:
             if self._calls.forced(stepped.function):
-                self._awaits_frames = ANSWER_FRAMES
+                # What comes now is about the output, whatever was cut before.
+                self._awaits_frames, self._hushed = ANSWER_FRAMES, 0
         elif calls := self._reader.feed(stepped.function.replace(PAD, "")):
             self._calls.made(calls)
 
@@ -193,7 +195,7 @@ class NemotronSession(SteppingSession):
 
     def _cut(self) -> None:
         """Say nothing more of the answer, nor of what is still being written of it."""
-        self._hushed = HUSHED_FRAMES
+        self._hushed = max(0, HUSHED_FRAMES - self._unwritten)
         self._awaits_frames = 0
         self._is_heard = False
         self._mouth.drop()
@@ -202,9 +204,13 @@ class NemotronSession(SteppingSession):
 
     def _words(self, stepped: Stepped) -> str:
         """What was written in a frame, but for what an interruption has cut."""
+        if stepped.forced:
+            return "" if self._hushed else stepped.text
+        is_written = bool(stepped.speaks or stepped.text)
+        self._unwritten = 0 if is_written else self._unwritten + 1
         if not self._hushed:
             return stepped.text
-        self._hushed = HUSHED_FRAMES if stepped.speaks or stepped.text else self._hushed - 1
+        self._hushed = HUSHED_FRAMES if is_written else self._hushed - 1
         return ""
 
     def _said(self, text: str) -> tuple[bytes, str, bool]:

@@ -45,7 +45,7 @@ from tests.support.toy_nemotron import (
 from tests.support.toy_talker import sound_of
 from workers.models.nemotron import NemotronModel
 from workers.models.nemotron.calls import LONGEST_OUTPUT_CHARS, MOST_PENDING
-from workers.models.nemotron.session import LEAD_FRAMES
+from workers.models.nemotron.session import HUSHED_FRAMES, LEAD_FRAMES
 
 pytestmark = [pytest.mark.unit, pytest.mark.asyncio(loop_scope="module")]
 
@@ -185,6 +185,7 @@ async def test_a_call_that_is_never_closed_does_not_keep_outputs_waiting(call: C
     await call.frames(CALL)
     await call.goes_on_until(has(ModelCalledFunction))
     await call.frames(UNCLOSED)
+    await call.goes_on_until(lambda heard: call.session._reader.is_calling)
     await call.output(call.ear.of(ModelCalledFunction)[0].call_id, "1")
     await call.goes_on_until(has(ModelFinished))
     assert [made.name for made in call.ear.of(ModelCalledFunction)] == ["weather", None]
@@ -244,6 +245,28 @@ async def test_an_interruption_stops_what_is_said_and_what_is_still_being_writte
     after = [one for one in call.ear.of(ModelProducedAudio) if one.epoch == 1]
     assert "".join(one.text for one in after) == SAID
     assert b"".join(one.pcm for one in after) == sound(SAID)
+
+
+async def test_what_is_said_right_after_an_interruption_of_what_was_written_to_its_end_is_not_lost(call: Call) -> None:
+    await call.frames(SAY)
+    await call.goes_on_until(lambda heard: call.session._unwritten > HUSHED_FRAMES)
+    assert call.session._voice.is_open, "it is still being said"
+    await call.perform(Interrupt(epoch=1))
+    await call.frames(SAY)
+    await call.ends_with(SAID)
+    assert "".join(one.text for one in call.ear.of(ModelProducedAudio) if one.epoch == 1) == SAID
+
+
+async def test_an_answer_that_was_cut_does_not_come_back_when_an_output_was_told(call: Call) -> None:
+    await call.frames(CALL)
+    await call.goes_on_until(has(ModelCalledFunction))
+    await call.frames(LONG)
+    await call.goes_on_until(has(ModelProducedAudio))
+    await call.perform(Interrupt(epoch=1))
+    await call.output(call.ear.of(ModelCalledFunction)[0].call_id, "1", respond=False)
+    await call.ends_with("The answer is [1]. ")
+    after = (one.text for one in call.ear.of(ModelProducedAudio) if one.epoch == 1)
+    assert "".join(after) == "The answer is [1]. "
 
 
 async def test_an_output_that_comes_after_an_interruption_is_still_told_to_the_model(call: Call) -> None:
