@@ -112,8 +112,9 @@ class WithArchive:
         try:
             newest = await self._archive.listing.newest()
         except ReadingError as error:
+            if self.trouble != str(error):  # A page that watches asks again and again.
+                _log.warning("archived calls are not listed: %s", error)
             self.trouble, self._listed = str(error), {}
-            _log.warning("archived calls are not listed: %s", error)
             return heads
         self.trouble, self._listed = "", {}
         for one in newest:  # An id may have come around again from its first life: the newest counts.

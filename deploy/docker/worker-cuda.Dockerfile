@@ -1,6 +1,7 @@
 # A worker for models on a GPU: the service in one environment, the engine with torch in another (/opt/ENGINE).
 #   docker build -f deploy/docker/worker-cuda.Dockerfile --build-arg ENGINE=personaplex -t duplex-es-worker-personaplex .
-# Engines: personaplex, minicpmo; qwen3-omni with --build-arg REQUIREMENTS=deploy/requirements/qwen3-omni.txt.
+# Engines: personaplex, minicpmo; qwen3-omni and nemotron with --build-arg REQUIREMENTS=deploy/requirements/ENGINE.txt, the
+# latter with --build-arg EXTRAS=worker,cascade,tracing for its voice.
 # torch brings its CUDA libraries; the driver is the host's (NVIDIA's container toolkit). Weights are never in an image:
 # mount them at /models. Pin the base by its digest for a release: --build-arg BASE=python@sha256:…
 ARG BASE=python:3.11-slim-bookworm

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page
 
-from tests.support.browser import opened, spoken, texts
+from tests.support.browser import LEAD_S, opened, spoken, texts
 from tests.support.up import Up, up
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
@@ -80,7 +80,7 @@ async def test_a_checker_finds_nothing_wrong_before_and_during_a_call(url: str, 
 
 
 async def test_a_call_can_be_held_with_the_keyboard_alone(url: str, tmp_path: Path) -> None:
-    microphone = spoken(tmp_path / "story.wav", 0.5, STORY, 60.0, rate_hz=16_000)
+    microphone = spoken(tmp_path / "story.wav", LEAD_S, STORY, 60.0, rate_hz=16_000)
     async with opened(url, microphone=microphone) as tab:
         page = tab.page
         await page.get_by_role("button", name="Start talking").wait_for()

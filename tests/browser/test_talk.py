@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Locator, Page
 
-from tests.support.browser import opened, spoken, texts
+from tests.support.browser import LEAD_S, opened, spoken, texts
 from tests.support.up import Up, up
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
@@ -63,7 +63,7 @@ async def heard_of(cut: Locator) -> str:
 
 
 async def test_a_spoken_question_is_answered_aloud_and_both_sides_are_written_down(service: Up, tmp_path: Path) -> None:
-    microphone = spoken(tmp_path / "question.wav", 0.5, QUESTION, 60.0, rate_hz=16_000)
+    microphone = spoken(tmp_path / "question.wav", LEAD_S, QUESTION, 60.0, rate_hz=16_000)
     async with opened(page_url(service.urls[1]), microphone=microphone) as tab:
         page = tab.page
         await tab.shot("talk-idle")
@@ -81,7 +81,7 @@ async def test_a_spoken_question_is_answered_aloud_and_both_sides_are_written_do
 
 
 async def test_speech_over_an_answer_cuts_it_and_no_more_of_it_is_heard(service: Up, tmp_path: Path) -> None:
-    microphone = spoken(tmp_path / "story.wav", 0.5, STORY, 8.0, INTERRUPT, 60.0, rate_hz=16_000)
+    microphone = spoken(tmp_path / "story.wav", LEAD_S, STORY, 8.0, INTERRUPT, 60.0, rate_hz=16_000)
     async with opened(page_url(service.urls[1]), microphone=microphone, scheme="dark") as tab:
         page = tab.page
         await start(page)
@@ -120,7 +120,7 @@ async def test_the_button_stops_an_answer_at_once_and_typing_asks_the_next(servi
 async def test_the_call_goes_on_at_the_other_gateway_when_its_own_dies_in_the_middle_of_an_answer(
     service: Up, tmp_path: Path
 ) -> None:
-    microphone = spoken(tmp_path / "question.wav", 0.5, QUESTION, 60.0, rate_hz=16_000)
+    microphone = spoken(tmp_path / "question.wav", LEAD_S, QUESTION, 60.0, rate_hz=16_000)
     async with opened(page_url(service.urls[0]), microphone=microphone) as tab:
         page = tab.page
         await start(page)

@@ -59,6 +59,9 @@ async def signed_in(tab: Tab) -> Page:
     return tab.page
 
 
+ANYTHING = ".*"
+
+
 async def reads(page: Page, caller: str, assistant: str) -> None:
     """Wait until the page says that this is said at the cursor; the assistant's words may go on after it."""
     for who, words in (("caller", f"^{caller}$"), ("assistant", f"^{assistant}")):
@@ -111,11 +114,11 @@ async def test_a_call_is_scrubbed_played_and_read(gateway: Gateway) -> None:
         await reads(page, NOTHING, "Once upon$")
         await page.get_by_role("button", name="Play").click()
         await page.wait_for_function("() => duplexTimeline.cursor > 5_700")
-        await reads(page, NOTHING, "Once upon a")
+        await reads(page, ANYTHING, "Once upon a")
         await page.get_by_role("button", name="Pause").click()
         await page.get_by_role("button", name="as generated").click()
         await scrub(page, 7_500)
-        await reads(page, NOTHING, "Once upon a time there was")
+        await reads(page, ANYTHING, "Once upon a time there was")
 
 
 async def test_a_seq_a_mark_and_a_link_lead_to_the_record(gateway: Gateway) -> None:
@@ -128,6 +131,7 @@ async def test_a_seq_a_mark_and_a_link_lead_to_the_record(gateway: Gateway) -> N
         await page.get_by_role("button", name="Record after").click()
         await page.get_by_test_id("record-name").filter(has_text="1-45").wait_for()
         await page.wait_for_function("() => location.hash.includes('seq=45')")
+        await page.wait_for_function(READY)  # a page that is left in the middle of its requests complains of them
         await page.reload()
         await page.get_by_test_id("record-name").filter(has_text="1-45").wait_for()
         await page.get_by_text("All marks as a list").click()

@@ -11,7 +11,7 @@ import pytest
 from tests.browser.test_talk import ANSWER, HEARD, INTERRUPT, STATE, STORY, end, page_url, start
 from tests.browser.test_timeline import READY
 from tests.gateway.reading import TOKEN
-from tests.support.browser import opened, spoken, texts
+from tests.support.browser import LEAD_S, opened, spoken, texts
 from tests.support.up import Up, up
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
@@ -31,7 +31,7 @@ def service() -> Iterator[Up]:
 async def test_a_call_is_held_interrupted_and_saved_and_its_timeline_tells_all_of_it(
     service: Up, tmp_path: Path
 ) -> None:
-    microphone = spoken(tmp_path / "story.wav", 0.5, STORY, 8.0, INTERRUPT, 60.0, rate_hz=16_000)
+    microphone = spoken(tmp_path / "story.wav", LEAD_S, STORY, 8.0, INTERRUPT, 60.0, rate_hz=16_000)
     async with opened(page_url(service.urls[0]), microphone=microphone) as tab:
         page = tab.page
         await start(page)

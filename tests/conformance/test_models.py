@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pytest
 
-from duplex_es.model import Model, ModelProducedAudio
+from duplex_es.model import CloseModel, Model, ModelProducedAudio
 from duplex_es.testing.model_stage import QUIET_S
 from duplex_es.testing.model_suite import Caller, Ear, ModelSuite
 from tests.support.cascade import shared_cascade
@@ -49,6 +49,19 @@ class ProfileSuite(ModelSuite):
     async def opened(self, model: Model, **fields: object) -> Caller:
         fields = {"extra_body": self.extra_body, "ref_audio": "data:audio/wav;base64,AAAA", **fields}
         return await super().opened(model, **fields)
+
+    async def test_speech_is_answered_alike_whatever_runs_beside_it(self, ready: Model, utterance: bytes) -> None:
+        said = []
+        for beside in ((), ("sess_2",)):
+            callers = [await self.opened(ready, session_id=name) for name in (*beside, "sess_1")]
+            for caller in callers:
+                await caller.say(utterance)
+                await caller.commit()
+            begun = await callers[-1].ear.first(ModelProducedAudio)
+            said.append((begun.pcm, begun.text))
+            for caller in callers:
+                await caller.perform(CloseModel())
+        assert said[0] == said[1]
 
 
 class TestMiniCpm(ProfileSuite, promises=()):

@@ -806,9 +806,9 @@ def small() -> Iterator[Deployment]:
 
 @contextmanager
 def hasty_gateway(deployment: Deployment) -> Iterator[None]:
-    """A gateway that waits for nothing longer than a second, the first of ``deployment.urls`` inside."""
+    """A gateway that waits for nothing longer than some seconds, the first of ``deployment.urls`` inside."""
     port = free_port()
-    patience = ("--config-timeout-s", "0.5", "--opening-timeout-s", "1", "--log-patience-s", "1")
+    patience = ("--config-timeout-s", "2", "--opening-timeout-s", "4", "--log-patience-s", "1")
     where = ("--redis-url", deployment.redis_url, "--port", str(port), "--name", "hasty", "--default-model", "scripted")
     gateway = Service("duplex-es-gateway", *where, *patience, ready_port=port)
     try:

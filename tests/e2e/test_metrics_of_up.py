@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from duplex_es.tools.probe import is_free
-from tests.support.processes import free_port
-from tests.support.up import up
+from tests.support.up import in_a_row, up
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
@@ -19,9 +17,7 @@ LOCAL = Path(__file__).resolve().parents[2] / "deploy/prometheus/local.yml"
 
 
 def test_every_process_shows_its_figures_where_up_says() -> None:
-    first = free_port()
-    while not all(is_free("127.0.0.1", first + more) for more in range(3)):
-        first = free_port()
+    first = in_a_row(3)[0]
     with up("echo", "--metrics-port", str(first), gateways=2) as service:
         (line,) = (line for line in service.words.splitlines() if "| metrics: " in line)
         told = dict(re.findall(r"(\S+) (http://127\.0\.0\.1:\d+/metrics)", line))

@@ -16,7 +16,7 @@ from tests.support.tcp_proxy import proxy_to
 
 pytestmark = pytest.mark.redis
 
-HASTY = LogSettings(socket_timeout_s=0.3, connect_timeout_s=0.3)
+HASTY = LogSettings(socket_timeout_s=1.0, connect_timeout_s=1.0)
 
 
 def link(url: str, settings: LogSettings = HASTY) -> Link:
@@ -83,7 +83,7 @@ async def test_a_long_answer_is_not_silence(valkey: StoreProcess) -> None:
     async with proxy_to(valkey.port) as proxy:
         tested = link(proxy.url)
         await tested.exchange([("SET", "long", b"x" * 50_000)])
-        proxy.delay_s = 0.02
+        proxy.delay_s = 0.06
         began = time.monotonic()
         replies = await tested.exchange([("GET", "long")] * 60)
         assert [len(reply) for reply in replies] == [50_000] * 60

@@ -22,7 +22,7 @@ from tests.support.processes import StoreProcess, start_store
 
 pytestmark = pytest.mark.redis
 
-HASTY = LogSettings(append_timeout_s=1.5, socket_timeout_s=0.5, sweep_interval_s=0.05)
+HASTY = LogSettings(append_timeout_s=3.0, socket_timeout_s=0.5, sweep_interval_s=0.05)
 
 
 def info(**fields: str) -> dict[str, str]:

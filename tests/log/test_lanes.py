@@ -19,6 +19,8 @@ from tests.support.tcp_proxy import TcpProxy, proxy_to
 pytestmark = pytest.mark.redis
 
 HASTY = LogSettings(socket_timeout_s=0.3, connect_timeout_s=0.3, append_timeout_s=1.0)
+STUBBORN = LogSettings(socket_timeout_s=0.3, connect_timeout_s=0.3, append_timeout_s=60.0)
+CALM = LogSettings(socket_timeout_s=60.0, connect_timeout_s=60.0, append_timeout_s=60.0)
 
 
 def lane(url: str, settings: LogSettings = HASTY) -> Lane:
@@ -32,7 +34,7 @@ async def proxy(valkey: StoreProcess) -> AsyncIterator[TcpProxy]:
 
 
 async def test_callers_that_wait_together_travel_together(valkey: StoreProcess, proxy: TcpProxy) -> None:
-    tested = lane(proxy.url)
+    tested = lane(proxy.url, CALM)
     await tested.run([("PING",)])
     replies = await asyncio.gather(*(tested.run([("ECHO", str(n)), ("ECHO", f"{n}!")]) for n in range(200)))
     assert replies == [[str(n).encode(), f"{n}!".encode()] for n in range(200)]
@@ -41,7 +43,7 @@ async def test_callers_that_wait_together_travel_together(valkey: StoreProcess, 
 
 
 async def test_cancelling_at_any_moment_leaves_no_reply_behind(proxy: TcpProxy) -> None:  # E24
-    tested = lane(proxy.url)
+    tested = lane(proxy.url, CALM)
     await tested.run([("SET", "foo", "foo"), ("SET", "bar", "bar")])
     proxy.delay_s = 0.002
     draw = random.Random(24)
@@ -60,7 +62,7 @@ async def test_cancelling_at_any_moment_leaves_no_reply_behind(proxy: TcpProxy) 
 
 
 async def test_a_call_survives_a_broken_connection(proxy: TcpProxy, valkey: StoreProcess) -> None:
-    tested = lane(proxy.url)
+    tested = lane(proxy.url, STUBBORN)
     await tested.run([("SET", "kept", "1")])
     proxy.is_deaf = True
     call = asyncio.create_task(tested.run([("GET", "kept")]))
@@ -81,7 +83,7 @@ async def test_a_store_that_stays_away_is_said_to_be_unavailable() -> None:
 
 
 async def test_a_reply_that_asks_for_patience_is_waited_for(own_valkey: StoreProcess) -> None:
-    tested = lane(own_valkey.url)
+    tested = lane(own_valkey.url, STUBBORN)
     await tested.run([("CONFIG", "SET", "min-replicas-to-write", "1")])
     write = asyncio.create_task(tested.run([("SET", "patient", "1")]))
     # Others are not held up by the one that waits.
@@ -103,7 +105,7 @@ async def test_patience_ends(own_valkey: StoreProcess) -> None:
 
 async def test_a_demoted_node_is_left(own_valkey: StoreProcess) -> None:  # E16
     async with proxy_to(own_valkey.port) as proxy:
-        tested = lane(proxy.url)
+        tested = lane(proxy.url, STUBBORN)
         await tested.run([("REPLICAOF", "127.0.0.1", str(free_port()))])
         write = asyncio.create_task(tested.run([("SET", "after", "1")]))
         await asyncio.sleep(0.2)

@@ -21,7 +21,7 @@ from tests.support.tcp_proxy import proxy_to
 
 pytestmark = pytest.mark.redis
 
-HASTY = LogSettings(probe_interval_s=0.3, socket_timeout_s=0.2, connect_timeout_s=0.5, append_timeout_s=2.0)
+HASTY = LogSettings(probe_interval_s=1.0, socket_timeout_s=1.0, connect_timeout_s=1.0, append_timeout_s=2.0)
 
 
 class Ear:

@@ -21,7 +21,8 @@ from tests.support.processes import StoreProcess
 
 pytestmark = pytest.mark.redis
 
-SOON_S = 2.5
+SOON_S = 8.0
+"""Before the lease of ten seconds runs out. Without a busy machine it is within two."""
 SETTINGS = LogSettings(watch_interval_s=0.2)
 
 
@@ -118,7 +119,7 @@ async def test_sessions_of_others_are_not_touched(logs: tuple[RedisLog, RedisLog
     first, second = logs
     await named(first, raw, "w3")
     await first.close_connections()
-    assert await claimed_by_w2(second, within_s=SOON_S) is None
+    assert await claimed_by_w2(second, within_s=2.5) is None
 
 
 async def test_a_worker_stands_once_however_often_it_registers(

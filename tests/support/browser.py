@@ -16,6 +16,9 @@ from playwright.async_api import ConsoleMessage, Page, Request, async_playwright
 
 SHOTS = Path("out/browser")
 PATIENCE_MS = 60_000
+LEAD_S = 3.0
+"""The silence before the first word: the file is played from the moment the page asks for the microphone on, and a busy
+machine takes a while from there to the first sample that is sent."""
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",

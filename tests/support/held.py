@@ -17,7 +17,7 @@ Lines = Callable[[], Holding]
 def holder() -> Iterator[Lines]:
     """Makes lines to one holder, each as for an engine's process of its own."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    running = threading.Thread(target=Holder(theirs).run)
+    running = threading.Thread(target=Holder(theirs, linger_s=0.0).run)
     running.start()
 
     def line() -> Holding:

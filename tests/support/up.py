@@ -39,15 +39,21 @@ class Up:
         raise LookupError(f"no gateway at {url}:\n{self._service.words}")
 
 
+def in_a_row(count: int) -> list[int]:
+    """Free ports as the program takes them: each the one after the last."""
+    ports = [free_port() for _ in range(count)]
+    while ports[-1] != ports[0] + count - 1:
+        ports = [*ports[1:], free_port()]
+    return ports
+
+
 @contextmanager
 def up(model: str, *flags: str, gateways: int = 1) -> Iterator[Up]:
     """The service with a store of its own, once it says that it is ready.
 
     Raises: RuntimeError or AssertionError with its own words.
     """
-    ports = [free_port() for _ in range(gateways)]
-    while ports[-1] != ports[0] + gateways - 1:  # in a row, as the program takes them
-        ports = [*ports[1:], free_port()]
+    ports = in_a_row(gateways)
     first = ports[0]
     where = ("--port", str(first), "--gateways", str(gateways))
     service = Service("duplex-es", "up", "--model", model, *where, *flags, ready_port=first)

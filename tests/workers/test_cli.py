@@ -61,13 +61,13 @@ class Worker:
 
     async def is_ready(self) -> None:
         """Wait until it takes sessions. Raises: AssertionError with its log lines when it ended instead."""
-        await until(lambda: self.readiness()[0] == 200 or self.process.poll() is not None, patience_s=30)
+        await until(lambda: self.readiness()[0] == 200 or self.process.poll() is not None, patience_s=60)
         assert self.process.poll() is None, self.said
 
     async def stops(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Ask it to end; returns its exit status."""
         self.process.send_signal(number)
-        return await asyncio.to_thread(self.process.wait, 20)
+        return await asyncio.to_thread(self.process.wait, 60)
 
 
 Start = Callable[..., Worker]
@@ -140,8 +140,8 @@ async def test_a_session_moves_from_a_stopping_worker_to_the_next(
 async def test_a_worker_whose_store_is_away_waits_for_it_and_says_so(own_valkey: StoreProcess, start: Start) -> None:
     own_valkey.kill()
     worker = start("--redis-url", own_valkey.url, "--model", "echo", "--log-format", "json")
-    await until(lambda: worker.readiness()[0] == 503, patience_s=30)
-    await until(lambda: "log" in str(worker.readiness()[1].get("reason")), patience_s=30)
+    await until(lambda: worker.readiness()[0] == 503, patience_s=60)
+    await until(lambda: "log" in str(worker.readiness()[1].get("reason")), patience_s=60)
     own_valkey.start()
     await worker.is_ready()
     assert await worker.stops() == 0
@@ -164,14 +164,14 @@ async def test_a_worker_that_cannot_start_says_why(
     start: Start, arguments: list[str], status: int, complaint: str
 ) -> None:
     worker = start(*arguments)
-    assert await asyncio.to_thread(worker.process.wait, 30) == status
+    assert await asyncio.to_thread(worker.process.wait, 60) == status
     assert complaint in worker.said
     assert "Traceback" not in worker.said
 
 
 async def test_the_refusal_of_an_unknown_model_names_those_there_are(start: Start) -> None:
     worker = start("--model", "ecko")
-    assert await asyncio.to_thread(worker.process.wait, 30) == 1
+    assert await asyncio.to_thread(worker.process.wait, 60) == 1
     assert re.search(r"installed are: .*cascade.*echo.*scripted", worker.said)
 
 

@@ -1,21 +1,26 @@
 """The process that owns memory for engines, and does nothing else: it is there when they are not.
 
 Started by the worker with one end of a socket. Over that come the lines of engines, as descriptors; when it closes, as
-it does however the worker ends, this process ends and its memory with it.
+it does however the worker ends, this process ends and its memory with it, as soon as no engine works in that any more.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import selectors
 import socket
 import sys
+import time
 from dataclasses import dataclass
 from typing import Any
 
 from .holding import PACKET_BYTES
 from .holding_cuda import DeviceFailed
 from .holding_memory import Memory, NoMemory, Places
+
+LINGER_S = 10.0
+"""Engines see that their worker is gone within a second; one that is loading does so later."""
 
 
 @dataclass(slots=True)
@@ -26,24 +31,31 @@ class _Held:
 
 
 class Holder:
-    """Serves whoever is handed over through ``control``, until that is closed. Run it once."""
+    """Serves whoever is handed over through ``control``, until that is closed. Run it once.
 
-    def __init__(self, control: socket.socket, places: Places | None = None) -> None:
+    Those who have a line then may keep it for ``linger_s``: memory that is still worked in does not go.
+    """
+
+    def __init__(self, control: socket.socket, places: Places | None = None, *, linger_s: float = LINGER_S) -> None:
         self._control = control
+        self._linger_s = linger_s
+        self._lines = 0
         self._places = places or Places()
         self._blocks: dict[str, _Held] = {}
         self._selector = selectors.DefaultSelector()
         self._selector.register(control, selectors.EVENT_READ)
 
     def run(self) -> None:
-        """Answer until the worker is gone."""
-        while True:
-            for key, _ in self._selector.select():
-                if key.fileobj is self._control:
-                    if not self._take_line():
-                        return
-                elif isinstance(key.fileobj, socket.socket):
+        """Answer until the worker is gone, and engines too."""
+        ends_s = math.inf
+        while time.monotonic() < ends_s and (self._lines or ends_s == math.inf):
+            for key, _ in self._selector.select(None if ends_s == math.inf else ends_s - time.monotonic()):
+                if key.fileobj is not self._control:
+                    assert isinstance(key.fileobj, socket.socket)
                     self._answer(key.fileobj)
+                elif not self._take_line():
+                    self._selector.unregister(self._control)
+                    ends_s = time.monotonic() + self._linger_s
 
     def _take_line(self) -> bool:
         """A new engine's line; false once there is nobody left to hand one over."""
@@ -54,6 +66,7 @@ class Holder:
         for descriptor in descriptors:
             line = socket.socket(fileno=descriptor)
             line.setblocking(True)
+            self._lines += 1
             self._selector.register(line, selectors.EVENT_READ)
         return bool(data)
 
@@ -67,6 +80,7 @@ class Holder:
         except ConnectionError:
             pass  # whoever asked is gone, and is let go below
         self._selector.unregister(line)
+        self._lines -= 1
         line.close()
 
     def _answer_to(self, question: dict[str, Any]) -> tuple[dict[str, Any] | None, list[int]]:

@@ -12,6 +12,8 @@ from .wire import Message, Unpacker, pack
 READ_BYTES = 1 << 20
 REST_S = 1.0
 LONGEST_REST_S = 60.0
+DROP_S = 0.5
+"""One that waits has nothing to finish."""
 
 _log = logging.getLogger(__name__)
 
@@ -84,7 +86,7 @@ class Standby:
     async def drop(self) -> None:
         """End the one that waits; none is kept until the next ``begin``. Idempotent."""
         if child := await self.take():
-            await child.end()
+            await child.end(DROP_S)
 
     async def _keep(self, after_s: float) -> None:
         await asyncio.sleep(after_s)

@@ -76,8 +76,11 @@ class Starter:
         if self._ways.holds and self._holder is None:
             self._holder = await HolderProcess.start(self._python, self._environment, self._lost)
         self._loaded_s = self._status = None
-        child = await self._standby.take() or await self._start()
-        self._current = child
+        waited = await self._standby.take()
+        self._current = child = waited or await self._start()
+        if self._takes_over or waited is not None:
+            memory = "the last one's memory" if self._takes_over else "no memory of the last one"
+            _log.info("the next engine has %s and %s", memory, "was waiting" if waited is not None else "is started")
         child.say({"do": "load"})
         return child
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import pytest
 
@@ -10,7 +12,9 @@ from tests.support.engine_owner import Owner, owned
 from tests.support.toy_engine import ToyEngine, frame
 from tests.support.toy_nemotron import ToyNemotron
 from tests.support.toy_nemotron import frame as silence
-from workers.engine.child import EngineLoop, make_engine
+from workers.engine.child import EngineLoop, make_engine, wait_for_load
+from workers.engine.contract import EngineRefused
+from workers.engine.wire import Unpacker, pack
 
 pytestmark = pytest.mark.unit
 
@@ -90,6 +94,43 @@ def test_nobody_waits_for_a_rebuild_that_was_given_up(owner: Owner) -> None:
     owner.do("open", memory * 100, session="b", opening={"slow_s": 0.1})
     owner.do("close", session="b")
     assert owner.told("ready")[0]["session"] == "a"
+
+
+class ChoosyEngine(ToyEngine):
+    """Would rather have the session named ``first`` in slot 0."""
+
+    def place(self, opening: Mapping[str, Any], free: Sequence[int]) -> int:
+        return 0 if opening.get("wants") == "first" and 0 in free else max(free)
+
+    def open(self, slot: int, opening: Mapping[str, Any], memory: bytes) -> Iterator[None]:
+        if opening.get("wants") == "first" and slot != 0:
+            raise EngineRefused("runtime_open_failed", f"put into slot {slot}")
+        return super().open(slot, opening, memory)
+
+
+def test_an_engine_may_say_which_of_the_free_slots_an_opening_should_have() -> None:
+    with owned(lambda link: EngineLoop(ChoosyEngine({"slots": "3"}), link).run, Owner) as owner:
+        owner.do("open", session="a", opening={})
+        owner.told("ready")
+        owner.do("open", session="b", opening={"wants": "first"})
+        assert owner.told("ready")[0]["session"] == "b"
+        owner.do("open", session="c", opening={"wants": "first"})
+        assert owner.told("refused")[0]["message"] == "put into slot 1"
+        owner.do("close", session="b")
+        owner.do("open", session="d", opening={"wants": "first"})
+        assert owner.told("ready")[0]["session"] == "d"
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_process_that_is_prepared_loads_when_it_is_told_to_and_ends_with_its_worker(is_told: bool) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        if is_told:
+            ours.sendall(pack({"do": "load"}))
+        else:
+            ours.shutdown(socket.SHUT_WR)
+        assert wait_for_load(theirs) is is_told
+        assert list(Unpacker().feed(ours.recv(100))) == [({"is": "prepared"}, b"")]
 
 
 def test_stop_ends_the_loop(owner: Owner) -> None:

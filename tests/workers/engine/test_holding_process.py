@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from workers.engine.holding import Holding
+from workers.engine.holding_process import Holder
 
 pytestmark = pytest.mark.unit
 
@@ -58,11 +59,22 @@ def test_memory_of_a_process_that_was_killed_is_found_by_the_next(
     assert found is not None and found.mark == "full" and found.view[:4] == b"kept"
 
 
-def test_it_ends_when_nobody_is_left_to_hand_over_lines(
+def test_it_ends_with_its_worker_once_no_engine_works_in_its_memory(
     holder: tuple[socket.socket, subprocess.Popen[bytes]],
 ) -> None:
     control, process = holder
     line = Holding(line_to(control))
     line.make("weights", 1000, "cpu")
     control.close()
+    assert line.find("weights") is not None
+    assert process.poll() is None
+    line.close()
     assert process.wait(PATIENCE_S) == 0
+
+
+def test_an_engine_that_does_not_end_does_not_keep_it_for_ever() -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    line = Holding(line_to(ours))
+    ours.close()
+    Holder(theirs, linger_s=0.05).run()
+    line.close()

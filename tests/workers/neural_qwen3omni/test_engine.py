@@ -80,6 +80,8 @@ def test_an_answer_has_words_and_sound_that_say_what_they_are(table: Table) -> N
     last = answer.pieces[-1]
     assert answer.text.strip() and len(answer.pcm) > 2 * 1920
     assert last.ends in {"stop", "length"} and last.output_tokens > 0 and last.input_tokens > 5
+    assert sum(piece.drew[0] for piece in answer.pieces) == last.output_tokens
+    assert sum(piece.drew[1] for piece in answer.pieces) > 0
     for piece in answer.pieces:
         assert bool(piece.pcm) == (piece.audio_metadata is not None)
         if piece.audio_metadata is not None:

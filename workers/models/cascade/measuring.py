@@ -11,12 +11,16 @@ from .dialogue.scene import Call, Counted, Part, Say
 
 
 class Thinking:
-    """The mind at work on one answer. Only the time counts in which it is waited for, not that of speaking."""
+    """The mind at work on one answer. Only the time counts in which it is waited for, not that of speaking.
 
-    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
+    ``heard_s``: so long it took to understand what was said, which comes before its first word as well.
+    """
+
+    def __init__(self, now_s: Callable[[], float] = time.monotonic, *, heard_s: float = 0.0) -> None:
         self._now_s = now_s
         self._first_s = 0.0
         self._begin()
+        self._work_s = heard_s
 
     def _begin(self) -> None:
         self._work_s, self._sentences, self._counted = 0.0, 0, Counted()

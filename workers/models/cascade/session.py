@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -50,12 +51,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Over:
-    """A turn that is over and waits to be understood. ``item_id`` when the client committed it."""
+    """A turn that is over since ``since_s`` and waits to be understood. ``item_id`` when the client committed it."""
 
     turn: Turn
     heard: asyncio.Task[Heard] | None
     epoch: int
     may_answer: bool
+    since_s: float
     item_id: str | None = None
 
 
@@ -187,7 +189,8 @@ class CascadeSession:
         guess, self._guess = self._guess, None
         if guess is None and len(turn.samples):
             guess = self._recognise(turn.samples)
-        return Over(turn, guess, self._floor.epoch if epoch is None else epoch, may_answer, item_id)
+        epoch = self._floor.epoch if epoch is None else epoch
+        return Over(turn, guess, epoch, may_answer, time.monotonic(), item_id)
 
     def _recognise(self, samples: Floats) -> asyncio.Task[Heard]:
         task = asyncio.create_task(self._parts.understand(samples))
@@ -260,7 +263,7 @@ class CascadeSession:
         elif not over.may_answer:
             self._floor.listen("model_listen")
         elif over.epoch >= self._floor.epoch:
-            self._speaking.answer(over.epoch)
+            self._speaking.answer(over.epoch, heard_s=time.monotonic() - over.since_s)
 
 
 def _is_objection(heard: Heard) -> bool:

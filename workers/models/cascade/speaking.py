@@ -59,9 +59,10 @@ class Speaking:
         if item_id is not None:
             self._transcripts[item_id] = text
 
-    def answer(self, epoch: int) -> None:
-        """Answer what was remembered last."""
-        self._answers.add(epoch, functools.partial(self._answer_to, self._lines[-1], None, self._aloud))
+    def answer(self, epoch: int, *, heard_s: float = 0.0) -> None:
+        """Answer what was remembered last; it took ``heard_s`` to understand, counted as part of the answer's words."""
+        work = functools.partial(self._answer_to, self._lines[-1], None, self._aloud, heard_s)
+        self._answers.add(epoch, work)
 
     def generate(self, request: Generate) -> None:
         """Answer the history of the request; it replaces the memory. An interrupted request is forgotten."""
@@ -107,11 +108,12 @@ class Speaking:
         """Say nothing more."""
         await self._answers.close()
 
-    async def _answer_to(self, line: Line, request: Generate | None, aloud: bool) -> None:
+    async def _answer_to(self, line: Line, request: Generate | None, aloud: bool, heard_s: float = 0.0) -> None:
         scene = self._scene(line.text, [other for other in self._lines if other is not line], request)
         wish = _SAY.match(request.instructions or "") if request is not None else None
         parts = _just(wish.group(1)) if wish else self._parts.mind.reply(scene)
-        await self._give(scene, parts, request.response_id if request is not None else None, aloud)
+        response_id = request.response_id if request is not None else None
+        await self._give(scene, parts, response_id, aloud, thinking=Thinking(heard_s=heard_s))
 
     async def _tell(self, line: Line, response_id: str | None, aloud: bool) -> None:
         # The client may ask for the answer that is already on its way: then it gets one, not two.
@@ -141,9 +143,10 @@ class Speaking:
         response_id: str | None,
         aloud: bool,
         told: str | None = None,
+        thinking: Thinking | None = None,
     ) -> None:
         manner = manner_of(scene.user_lines())
-        thinking = Thinking()
+        thinking = thinking or Thinking()
         async with contextlib.aclosing(parts) as stream:
             if not self._parts.mind.plans_ahead:
                 await self._improvise(stream, thinking, manner, response_id, aloud)

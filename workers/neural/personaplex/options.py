@@ -27,7 +27,8 @@ _CHOICES = {
 class EngineOptions:
     """``weights`` is the folder of the published files, or ``random``: noise of the same size.
 
-    ``shape`` is ``personaplex``, or ``tiny`` for tests, or ``small`` for measuring on a processor. ``slots`` is a number, or ``auto``: as many as fit.
+    ``shape`` is ``personaplex``, or ``tiny`` for tests, or ``small`` for measuring on a processor. ``slots`` is a
+    number, or ``auto``: as many as fit.
     ``window_frames`` shortens the window of 3000 frames; ``kv`` is how keys and values are kept (``auto``: in the
     model's own numbers); ``path`` is which kernels are used. ``chunk_frames`` is how much known context goes in
     between two beats.

@@ -105,8 +105,10 @@ def measured(**stages: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_what_the_server_tells_of_its_stages_is_of_all_of_the_answer_and_the_newest_holds() -> None:
-    first, then = {"num_tokens_out": 3, "batch_id": 7}, {"num_tokens_out": 9, "vllm_itls_ms": [20, 21], "vllm_itl_ms": 3}
-    said = [audio(metadata=measured(s0=first, s1={"audio_duration_s": 0.5})), words("x"), audio(metadata=measured(s0=then))]
+    first = {"num_tokens_out": 3, "batch_id": 7}
+    then = {"num_tokens_out": 9, "vllm_itls_ms": [20, 21], "vllm_itl_ms": 3}
+    early, late = measured(s0=first, s1={"audio_duration_s": 0.5}), measured(s0=then)
+    said = [audio(metadata=early), words("x"), audio(metadata=late)]
     signals = heard(hearing(), created(), *said, words("y"), done())
     assert kinds(signals)[-2:] == [ModelMeasured, ModelFinished]
     told = {"0": StageMetrics(num_tokens_out=9, vllm_itls_ms=(20, 21)), "1": StageMetrics(audio_duration_s=0.5)}

@@ -63,3 +63,16 @@ async def test_what_was_told_is_not_told_again_but_for_when_it_began() -> None:
     assert [one.stage_gen_time_ms for one in told] == [250.0, 500.0]
     assert [one.vllm_ttft_ms for one in told] == [250.0, 250.0]
     assert [one.output_unit_count for one in told] == [1, 1]
+
+
+async def test_what_it_took_to_understand_comes_before_the_first_word() -> None:
+    clock = Clock()
+
+    async def mind() -> AsyncGenerator[Part, None]:
+        clock.now_s += 0.25
+        yield Say("One.")
+
+    thinking = Thinking(clock, heard_s=0.5)
+    assert [part async for part in thinking.watch(mind())] == [Say("One.")]
+    told = thinking.told()
+    assert (told.vllm_ttft_ms, told.stage_gen_time_ms) == (750.0, 750.0)

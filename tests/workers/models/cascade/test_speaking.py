@@ -259,9 +259,10 @@ async def test_of_a_planned_answer_the_words_are_told_of_first_and_then_each_sen
     desk = Desk()
     desk.parts.mind.parts = [Say("One thing. "), Counted(40, 9), Say("Another.")]
     desk.speaking.remember_heard("Tell me.", None)
-    desk.speaking.answer(0)
+    desk.speaking.answer(0, heard_s=0.5)
     await desk.answered(0)
     (_, words), *sentences = measured_in(desk)
+    assert words.vllm_ttft_ms > 500
     assert (words.num_tokens_in, words.num_tokens_out, words.output_unit_count) == (40, 9, 2)
     assert 0 < words.vllm_ttft_ms <= words.stage_gen_time_ms
     assert [(stage, told.audio_generated_frames) for stage, told in sentences] == [("1", 240), ("1", 192)]

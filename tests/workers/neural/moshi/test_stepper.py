@@ -166,3 +166,32 @@ def test_an_int8_ring_stays_close_to_float32() -> None:
         worst = max(worst, float((small.hidden - exact.hidden).norm() / exact.hidden.norm()))
         small.follow(exact)
     assert 0 < worst < 0.03
+
+
+@pytest.mark.parametrize("store", [torch.float32, torch.int8])
+def test_a_slot_that_is_set_back_by_its_spare_frames_makes_them_again(store: torch.dtype) -> None:
+    """Long after its ring is full, and with a neighbour that it does not touch."""
+    one = stepper(store=store, spare=3)
+    one.reset(1, (4, 4))
+    whole = alone(one, 1, SAID[0])
+    made, _, _ = whole[-4]
+    heard = [record[TINY.made :] for record, _, _ in (whole[-4], whole[-5])]
+    standing = Standing(tuple(made[: TINY.made]), (tuple(heard[0]), tuple(heard[1])), (FREE,) * TINY.made)
+    one.place(1, standing, position=FRAMES - 3)
+    # It stands at its place while others step, and the column of its next frame is written over.
+    one.reset(0, (5, 5))
+    alone(one, 0, SAID[1][:9])
+    assert alone(one, 1, SAID[0], start=FRAMES - 3) == whole[-3:]
+
+
+def test_a_window_lies_where_there_is_room_for_it() -> None:
+    given: dict[str, Tensor] = {}
+
+    def room(name: str, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        return given.setdefault(name, torch.zeros(shape, dtype=dtype))
+
+    one = stepper(store=torch.int8, spare=2, room=room)
+    assert sorted(given) == ["0.rows", "0.scales", "1.rows", "1.scales"]
+    alone(one, 1, SAID[0][:4])
+    assert all(bool(tensor[:, 1, :, :4].any()) for tensor in given.values())
+    assert stepper(store=torch.int8, spare=2, room=room).rings[1].keys.data_ptr() == one.rings[1].keys.data_ptr()

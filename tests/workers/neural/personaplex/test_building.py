@@ -7,9 +7,12 @@ from dataclasses import replace
 import pytest
 import torch
 
+from tests.support.held import holder
+from workers.neural.keeping import Keeping
 from workers.neural.moshi.shape import TINY
 from workers.neural.personaplex.building import build, bytes_per_slot, stepper_class
 from workers.neural.personaplex.options import EngineOptions
+from workers.neural.personaplex.windows import SPARE_FRAMES
 
 pytestmark = [pytest.mark.neural, pytest.mark.timeout(300)]
 
@@ -19,6 +22,24 @@ def test_a_slot_takes_what_its_window_and_its_codec_take() -> None:
     beat = build(options).beat
     rings = sum(ring.bytes_per_slot for ring in beat.stepper.rings)
     assert bytes_per_slot(TINY, torch.float32, beat.codec.bytes_per_slot) == rings + beat.codec.bytes_per_slot
+
+
+def test_a_window_that_is_kept_takes_its_spare_columns_and_lies_in_memory_that_is_held() -> None:
+    options = EngineOptions(weights="random", shape="tiny", slots="2", threads=1, keep="windows", kv="int8")
+    with holder() as lines:
+        line = lines()
+        parts = build(options, Keeping(line, torch.device("cpu")))
+        ring = parts.beat.stepper.rings[1]
+        assert bytes_per_slot(TINY, torch.int8, 0, SPARE_FRAMES) == TINY.layers * ring.bytes_per_slot
+        ring.keys[1, 0, 3] = 5
+        kept = line.find("1.rows")
+        assert kept is not None and kept.view[:].count(5) == TINY.head_size
+        for name in ("moshi", "codec", "windows"):
+            block = line.find(name)
+            assert block is not None and block.mark is not None
+        again = build(options, Keeping(lines(), torch.device("cpu")))
+        assert torch.equal(again.beat.stepper.rings[1].keys, ring.keys)
+        assert again.windows is not None and again.beat.stepper.slots == 2
 
 
 def test_without_a_gpu_the_plain_path_is_taken() -> None:

@@ -105,8 +105,18 @@ def no_more_filling(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"workers.neural.moshi.stepper.Stepper.{name}", fail)
 
 
-@pytest.mark.parametrize("kv", ["auto", "int8"])
-@pytest.mark.parametrize(("at", "lost"), [(3, 0), (3, 3), (20, 1), (45, 0), (45, SPARE_FRAMES)])
+@pytest.mark.parametrize(
+    ("kv", "at", "lost"),
+    [
+        ("auto", 3, 0),
+        ("auto", 3, 3),
+        ("auto", 20, 1),
+        ("auto", 45, SPARE_FRAMES),
+        ("int8", 20, 0),
+        ("int8", 45, SPARE_FRAMES),
+        ("bf16", 45, SPARE_FRAMES),
+    ],
+)
 def test_a_session_goes_on_exactly_where_it_was_heard_last(
     lines: Lines,
     undisturbed: Callable[[str], list[Stepped]],
