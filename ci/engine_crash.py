@@ -100,7 +100,7 @@ async def one_crash(options: Mapping[str, str], sessions: int) -> dict[str, floa
 
     ``processor`` is what the next process used of it until then, which other work on the machine does not change.
     """
-    ways = Ways(holds=options.get("keep", "nothing") != "nothing", standby="standby" in options, standby_after_s=0.0)
+    ways = Ways(holds=options.get("keep", "nothing") != "nothing", standby="standby" in options)
     engine = EngineProcess(FACTORY, options, ways=ways)
     try:
         facts = await engine.start(timeout_s=PATIENCE_S)

@@ -6,11 +6,12 @@ nothing from what the store has.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, TypeVar
 
 from duplex_es.log.api import START, Entry, EntryId, Head, SessionLog, SessionRef
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 FRESH_S = 2.0
 """How long what was found of a session is taken for so: a page asks for many pieces of one call."""
+PATIENCE_S = 10.0
+"""How long the archive may take for one answer: whoever reads it keeps a place from readers of live calls."""
 REMEMBERED = 32
 
 Name = TypeVar("Name")
@@ -54,22 +57,30 @@ def open_archive(settings: Settings, log: SessionLog) -> Archive:
     from duplex_es.archive.sealing import OperatorKeys, check_installed
 
     check_installed()
-    files = Files(settings.archive)
+    files = Files(settings.archive, patience_s=PATIENCE_S)
     path = settings.archive_key_file
     operator = OperatorKeys.of_file(path) if path else OperatorKeys.parse(settings.archive_key)
-    return Archive(files, key_store(settings.archive_keys, operator, log), Listing(files))
+    keys = key_store(settings.archive_keys, operator, log, patience_s=PATIENCE_S)
+    return Archive(files, keys, Listing(files))
+
+
+_HEAD = tuple(one.name for one in fields(Head))
 
 
 @dataclass(frozen=True, slots=True)
 class ArchivedHead(Head):
-    """A head that came from the archive: never equal to one of the store, whose ids may come around again."""
+    """A head that came from the archive: never equal to one of the store, whose ids may come around again.
+
+    ``ended_ms`` is when the last frame was written, where that is known without opening it.
+    """
 
     created_ms: int = 0
+    ended_ms: int | None = field(default=None, compare=False)
 
     @classmethod
-    def of(cls, head: Head, created_ms: int) -> ArchivedHead:
+    def of(cls, head: Head, created_ms: int, ended_ms: int | None = None) -> ArchivedHead:
         """The head of the life that was made then."""
-        return cls(**{one.name: getattr(head, one.name) for one in fields(Head)}, created_ms=created_ms)
+        return cls(**{name: getattr(head, name) for name in _HEAD}, created_ms=created_ms, ended_ms=ended_ms)
 
 
 def life_of(head: Head) -> tuple[SessionRef, int]:
@@ -92,14 +103,10 @@ class WithArchive:
         self.trouble = ""
         """Why the last list is without the archive's sessions; empty when it is not."""
         self._live, self._archive, self._fresh_s, self._clock = live, archive, fresh_s, clock
-        self._listed: dict[Head, Listed] = {}
+        self._listed: tuple[list[Listed], list[ArchivedHead]] = ([], [])
         self._found: OrderedDict[str, tuple[float, Head]] = OrderedDict()
         self._opened: OrderedDict[Head, tuple[ArchiveSource, Head]] = OrderedDict()
         self._notes: OrderedDict[str, tuple[float, list[Note]]] = OrderedDict()
-
-    def listed(self, head: Head) -> Listed | None:
-        """What the archive's list says of a head that ``sessions`` gave; ``None`` for one that the store has."""
-        return self._listed.get(head)
 
     def has(self, head: Head) -> bool:
         """Whether this head came from the archive."""
@@ -108,20 +115,18 @@ class WithArchive:
     async def sessions(self) -> list[Head]:
         """See ``Source``. An archive that does not answer is told in ``trouble``."""
         heads = await self._live.sessions()
-        taken = {head.ref for head in heads}
         try:
             newest = await self._archive.listing.newest()
         except ReadingError as error:
             if self.trouble != str(error):  # A page that watches asks again and again.
                 _log.warning("archived calls are not listed: %s", error)
-            self.trouble, self._listed = str(error), {}
+            self.trouble = str(error)
             return heads
-        self.trouble, self._listed = "", {}
-        for one in newest:  # An id may have come around again from its first life: the newest counts.
-            if one.head.ref not in taken:
-                taken.add(one.head.ref)
-                self._listed[ArchivedHead.of(one.head, one.created_ms)] = one
-        return [*heads, *self._listed]
+        self.trouble = ""
+        if newest is not self._listed[0]:
+            self._listed = newest, await asyncio.to_thread(_heads, newest)
+        taken = {head.ref for head in heads}
+        return [*heads, *(head for head in self._listed[1] if head.ref not in taken)]
 
     async def find(self, session: str | None) -> Head:
         """See ``Source``."""
@@ -132,8 +137,12 @@ class WithArchive:
         except ReadingError as missing:
             try:
                 return await self._archived(session)
-            except SessionMissing:
-                raise missing from None
+            except Erased:
+                raise
+            except ReadingError as error:
+                if isinstance(missing, Erased) or isinstance(error, SessionMissing):
+                    raise missing from None
+                raise
 
     async def _archived(self, session: str) -> Head:
         """Where an archived session stood. Raises: SessionMissing, Erased, ReadingError."""
@@ -229,6 +238,15 @@ class WithArchive:
             return await self._live.broken(head)
         source, at = await self._of(head)
         return await source.broken(at)
+
+
+def _heads(listed: list[Listed]) -> list[ArchivedHead]:
+    """One for each ref: an id may have come around again from its first life, and the newest counts."""
+    found: dict[SessionRef, ArchivedHead] = {}
+    for one in listed:
+        if one.head.ref not in found:
+            found[one.head.ref] = ArchivedHead.of(one.head, one.created_ms, one.ended_ms)
+    return list(found.values())
 
 
 def _remember(kept: OrderedDict[Name, Known], name: Name, value: Known) -> None:

@@ -59,7 +59,7 @@ class Calls:
         self._archived = None if service.archive is None else WithArchive(live, service.archive)
         self._source: Source = self._archived or live
         self._shelf = Shelf(self._source)
-        self._catalogue = Catalogue(self._shelf.source, self._archived.listed if self._archived else None)
+        self._catalogue = Catalogue(self._shelf.source)
         self._followers = 0
 
     def routes(self) -> list[Route]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from duplex_es.log.api import Head, SessionRef
 from duplex_es.reading.sessions import begun_ms, ended_ms, error_in, session_map
 from duplex_es.reading.source import Source
+
+from .archived import ArchivedHead
 
 AT_ONCE = 16
 KNOWN = 20_000
@@ -43,27 +44,11 @@ class Wanted:
         )
 
 
-class Kept(Protocol):
-    """What an archive knows of a session without opening it; times in Unix ms."""
-
-    @property
-    def created_ms(self) -> int:
-        """When it was made."""
-
-    @property
-    def ended_ms(self) -> int | None:
-        """When its last frame was written, where that is known."""
-
-
 class Catalogue:
-    """Lists sessions and remembers of each what does not change.
+    """Lists sessions and remembers of each what does not change. One that is archived is not opened for it."""
 
-    ``archived`` says of a head of ``source`` what is known of it without reading; ``None`` of one that the store has.
-    """
-
-    def __init__(self, source: Source, archived: Callable[[Head], Kept | None] | None = None) -> None:
+    def __init__(self, source: Source) -> None:
         self._source = source
-        self._archived = archived or (lambda head: None)
         self._begun: dict[SessionRef, int | None] = {}
         self._errors: dict[tuple[SessionRef, str], str | None] = {}
 
@@ -74,7 +59,7 @@ class Catalogue:
         now_ms = time.time() * 1_000
         aged = []
         for head in heads:
-            begun = self._begun.get(head.ref)
+            begun = head.created_ms if isinstance(head, ArchivedHead) else self._begun.get(head.ref)
             age_s = None if begun is None else round((now_ms - begun) / 1_000, 1)
             if wanted.is_of_age(age_s):
                 aged.append((begun or 0, age_s, head))
@@ -83,7 +68,7 @@ class Catalogue:
         total = 0
         for begun, age_s, head in aged:
             # Reading all that is archived would take hours: what failed is looked for in the store.
-            failed = await self._error(head) if wanted.error and self._archived(head) is None else None
+            failed = await self._error(head) if wanted.error and not isinstance(head, ArchivedHead) else None
             if wanted.error and failed is None:
                 continue
             total += 1
@@ -92,8 +77,7 @@ class Catalogue:
         return rows, total
 
     async def _row(self, head: Head, begun: int, age_s: float | None, failed: str | None) -> dict[str, Any]:
-        kept = self._archived(head)
-        ended = await ended_ms(self._source, head) if kept is None else kept.ended_ms
+        ended = head.ended_ms if isinstance(head, ArchivedHead) else await ended_ms(self._source, head)
         return {
             **session_map(head),
             "id": head.ref.session_id,
@@ -102,14 +86,13 @@ class Catalogue:
             "age_s": age_s,
             "length_ms": None if ended is None or not begun else max(0, ended - begun),
             "error": failed,
-            "archived": kept is not None,
+            "archived": isinstance(head, ArchivedHead),
         }
 
     async def _find_beginnings(self, heads: list[Head]) -> None:
         if len(self._begun) > KNOWN:
             self._begun.clear()
-        self._begun.update({head.ref: kept.created_ms for head in heads if (kept := self._archived(head)) is not None})
-        unknown = [head for head in heads if head.ref not in self._begun]
+        unknown = [head for head in heads if not isinstance(head, ArchivedHead) and head.ref not in self._begun]
         for first in range(0, len(unknown), AT_ONCE):
             some = unknown[first : first + AT_ONCE]
             found = await asyncio.gather(*(begun_ms(self._source, head) for head in some))

@@ -8,18 +8,20 @@ from collections.abc import AsyncIterator, Callable
 
 from duplex_es.log.api import Head
 from duplex_es.log.errors import LogError
+from duplex_es.reading.errors import ReadingError
 from duplex_es.reading.source import Source
 from duplex_es.timeline.builder import position_of
 
 LOOK_S = 0.5
 QUIET_S = 15.0
 """After so long without news a comment is sent, so that whatever stands between does not cut the line."""
+END = "event: end\ndata: {}\n\n"
 
 
 async def positions(
     source: Source, head: Head, after: str, stopping: Callable[[], bool], *, look_s: float = LOOK_S
 ) -> AsyncIterator[str]:
-    """An event each time that the session has moved on from ``after``; ``end`` when it is closed.
+    """An event each time that the session has moved on from ``after``; ``end`` when it is closed, or gone.
 
     Without ``end`` the gateway stops, and the page asks the next one by itself.
     """
@@ -29,7 +31,7 @@ async def positions(
             after, quiet_s = position, 0.0
             yield _event(head)
         if head.state == "closed":
-            yield "event: end\ndata: {}\n\n"
+            yield END
             return
         if stopping():
             return
@@ -42,8 +44,11 @@ async def positions(
             newer = await source.find(head.ref.session_id)
         except LogError:
             continue
+        except ReadingError:  # It is there no more.
+            yield END
+            return
         if newer.ref != head.ref:
-            yield "event: end\ndata: {}\n\n"
+            yield END
             return
         head = newer
 

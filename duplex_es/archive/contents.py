@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 
 from ..log.api import START, Entry, EntryId
@@ -20,7 +19,7 @@ class Contents:
 
     async def segment(self, path: str) -> Segment:
         """The segment at ``path``. Raises: ReadingError."""
-        return await asyncio.to_thread(self._segment, path)
+        return await self.files.aside(self._segment, path)
 
     def _segment(self, path: str) -> Segment:
         """Read, opened and unpacked in one thread: whoever reads may have live calls to serve."""
@@ -32,7 +31,7 @@ class Contents:
     async def paths(self, stream: str) -> list[str]:
         """The segments of a stream that are there, in order."""
         folder = f"{self.life.segments}/{self.generation}"
-        found = await asyncio.to_thread(self.files.names, folder)
+        found = await self.files.aside(self.files.names, folder)
         return [path for path in found if path.rpartition("/")[2].startswith(f"{stream}-")]
 
     async def entries(self, stream: str, notes: list[SegmentNote], after: EntryId = START) -> AsyncIterator[Entry]:
@@ -49,7 +48,10 @@ class Contents:
 
     async def standing(self) -> Standing | None:
         """Where the session stood; ``None`` before it is archived whole."""
-        packed = await asyncio.to_thread(self.files.read, self.life.head(self.generation))
+        return await self.files.aside(self._standing)
+
+    def _standing(self) -> Standing | None:
+        packed = self.files.read(self.life.head(self.generation))
         return None if packed is None else unpack_standing(self.key, self.life, self.generation, packed)
 
     async def broken_chain(self, notes: list[SegmentNote]) -> str | None:

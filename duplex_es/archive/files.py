@@ -6,23 +6,35 @@ once anyway.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..reading.errors import ReadingError
 
+T = TypeVar("T")
 TEMPORARY = ".part-"
+THREADS = 8
 _MARKS = ("size", "ino", "mtime", "ETag", "etag", "LastModified", "updated", "created")
 """By which of these a file's version is known depends on the place."""
 
 
 class Files:
-    """The files under ``url``. Raises: ReadingError when fsspec, or what it needs for this URL, is not installed."""
+    """The files under ``url``. Raises: ReadingError when fsspec, or what it needs for this URL, is not installed.
 
-    def __init__(self, url: str) -> None:
+    ``patience_s`` is how long ``aside`` waits; without one it waits until there is an answer.
+    """
+
+    def __init__(self, url: str, *, patience_s: float | None = None) -> None:
         self.url = url
+        self._patience_s = patience_s
+        # Of its own: where the place hangs, so do these, and nobody else's.
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="archive")
         try:
             import fsspec
         except ImportError as error:
@@ -37,45 +49,62 @@ class Files:
     def _full(self, path: str) -> str:
         return f"{self._root}/{path}" if path else self._root
 
+    async def aside(self, work: Callable[..., T], *given: object) -> T:
+        """Do ``work`` in a thread of this place's. Raises: ReadingError when it takes longer than ``patience_s``."""
+        try:
+            async with asyncio.timeout(self._patience_s):
+                return await asyncio.get_running_loop().run_in_executor(self._threads, work, *given)
+        except TimeoutError as error:
+            raise ReadingError(f"{self.url} does not answer within {self._patience_s:g} s") from error
+
+    @contextmanager
+    def _asking(self, to_do: str, path: str, *answers: type[OSError]) -> Iterator[None]:
+        """Whatever goes wrong is a ReadingError, but for what is an answer.
+
+        The clients of object stores raise errors of their own, of no kind that they share.
+        """
+        try:
+            yield
+        except answers:
+            raise
+        except Exception as error:
+            raise ReadingError(f"cannot {to_do} {self.url}/{path}: {error or type(error).__name__}") from error
+
     def read(self, path: str) -> bytes | None:
         """What is in a file; ``None`` when there is none. Raises: ReadingError when the place does not answer."""
         try:
-            found: bytes = self._fs.cat_file(self._full(path))
+            with self._asking("read", path, FileNotFoundError, NotADirectoryError):
+                found: bytes = self._fs.cat_file(self._full(path))
         except (FileNotFoundError, NotADirectoryError):
             return None
-        except OSError as error:
-            raise ReadingError(f"cannot read {self.url}/{path}: {error}") from error
         return found
 
     def put(self, path: str, data: bytes) -> None:
         """Write a file, in the place of one that is there. Raises: ReadingError."""
-        try:
+        with self._asking("write", path):
             if self._is_local:
                 part = self._part(path, data)
                 os.replace(part, self._full(path))
                 _sync_folder(Path(self._full(path)).parent)
             else:
                 self._fs.pipe_file(self._full(path), data)
-        except OSError as error:
-            raise ReadingError(f"cannot write {self.url}/{path}: {error}") from error
 
     def put_new(self, path: str, data: bytes) -> bool:
         """Write a file unless there is one; whether this call wrote it. Of several at once, one does where the place
         can tell (a folder, memory, S3, GCS). Raises: ReadingError."""
         try:
-            if not self._is_local:
-                self._fs.pipe_file(self._full(path), data, mode="create")
-                return True
-            part = self._part(path, data)
-            try:
-                os.link(part, self._full(path))
-            finally:
-                os.unlink(part)
-            _sync_folder(Path(self._full(path)).parent)
+            with self._asking("write", path, FileExistsError):
+                if not self._is_local:
+                    self._fs.pipe_file(self._full(path), data, mode="create")
+                    return True
+                part = self._part(path, data)
+                try:
+                    os.link(part, self._full(path))
+                finally:
+                    os.unlink(part)
+                _sync_folder(Path(self._full(path)).parent)
         except FileExistsError:
             return False
-        except OSError as error:
-            raise ReadingError(f"cannot write {self.url}/{path}: {error}") from error
         return True
 
     def _part(self, path: str, data: bytes) -> str:
@@ -91,38 +120,28 @@ class Files:
 
     def names(self, folder: str) -> list[str]:
         """All files in and below a folder, as paths, sorted. Raises: ReadingError."""
-        try:
-            self._fs.invalidate_cache()
-            found = self._fs.find(self._full(folder))
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise ReadingError(f"cannot list {self.url}/{folder}: {error}") from error
-        start = len(self._root) + 1
-        return sorted(str(path)[start:] for path in found if TEMPORARY not in str(path))
+        return sorted(self._listed(folder))
 
     def stamps(self, folder: str) -> dict[str, str]:
         """All files in and below a folder, each with a mark that is another once the file was replaced, as far as the
         place tells. Raises: ReadingError."""
+        return {path: _mark(said) for path, said in self._listed(folder).items()}
+
+    def _listed(self, folder: str) -> dict[str, dict[str, Any]]:
         try:
-            self._fs.invalidate_cache()
-            found = self._fs.find(self._full(folder), detail=True)
+            with self._asking("list", folder, FileNotFoundError):
+                self._fs.invalidate_cache()
+                found = self._fs.find(self._full(folder), detail=True)
         except FileNotFoundError:
             return {}
-        except OSError as error:
-            raise ReadingError(f"cannot list {self.url}/{folder}: {error}") from error
         start = len(self._root) + 1
-        return {str(path)[start:]: _mark(said) for path, said in found.items() if TEMPORARY not in str(path)}
+        return {str(path)[start:]: said for path, said in found.items() if TEMPORARY not in str(path)}
 
     def remove(self, *paths: str) -> None:
         """Remove files; those that are not there are no trouble. Raises: ReadingError."""
         for path in paths:
-            try:
+            with suppress(FileNotFoundError), self._asking("remove", path, FileNotFoundError):
                 self._fs.rm_file(self._full(path))
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                raise ReadingError(f"cannot remove {self.url}/{path}: {error}") from error
 
 
 def _mark(said: dict[str, Any]) -> str:

@@ -6,7 +6,6 @@ leaves a mark, so that it is never made again.
 
 from __future__ import annotations
 
-import asyncio
 from typing import Protocol
 
 from ..log import keys
@@ -50,15 +49,15 @@ class FileDrawer:
 
     async def read(self, session_id: str, name: str) -> bytes | None:
         """See ``Drawer``."""
-        return await asyncio.to_thread(self._files.read, self._path(session_id, name))
+        return await self._files.aside(self._files.read, self._path(session_id, name))
 
     async def put_new(self, session_id: str, name: str, data: bytes) -> bool:
         """See ``Drawer``."""
-        return await asyncio.to_thread(self._files.put_new, self._path(session_id, name), data)
+        return await self._files.aside(self._files.put_new, self._path(session_id, name), data)
 
     async def put(self, session_id: str, name: str, data: bytes) -> None:
         """See ``Drawer``."""
-        await asyncio.to_thread(self._files.put, self._path(session_id, name), data)
+        await self._files.aside(self._files.put, self._path(session_id, name), data)
 
 
 class StoreDrawer:
@@ -128,10 +127,15 @@ def _name(life: str, generation: int) -> str:
     return f"{life}.{generation}"
 
 
-def key_store(where: str, operator: OperatorKeys, log: SessionLog | None = None) -> KeyStore:
-    """The keys in the folder or bucket ``where``, or with ``redis`` in the store of ``log``. Raises: ReadingError."""
+def key_store(
+    where: str, operator: OperatorKeys, log: SessionLog | None = None, *, patience_s: float | None = None
+) -> KeyStore:
+    """The keys in the folder or bucket ``where``, or with ``redis`` in the store of ``log``. Raises: ReadingError.
+
+    ``patience_s`` is that of ``Files``.
+    """
     if where != "redis":
-        return KeyStore(FileDrawer(Files(where)), operator)
+        return KeyStore(FileDrawer(Files(where, patience_s=patience_s)), operator)
     if isinstance(log, RedisLog):
         return KeyStore(StoreDrawer(log), operator)
     kind = "a store in memory" if isinstance(log, MemoryLog) else "no store"

@@ -83,6 +83,8 @@ def folder_of(session_id: str) -> str:
 def quoted(session_id: str) -> str:
     """An id in a path, without ``@`` and ``/``; a long one shortened, with its digest."""
     text = quote(session_id, safe="")
+    if text in (".", ".."):  # As a folder's name these are other folders.
+        text = text.replace(".", "%2E")
     return text if len(text) <= LONGEST_NAME else f"{text[:100]}.{sha256(session_id.encode()).hexdigest()[:24]}"
 
 
@@ -159,12 +161,16 @@ def pack_manifest(manifest: Manifest) -> bytes:
     return msgspec.json.format(msgspec.json.encode(manifest), indent=1)
 
 
+class ManifestUnreadable(ReadingError):
+    """It is damaged, or a later build wrote it."""
+
+
 def unpack_manifest(packed: bytes, where: str) -> Manifest:
-    """What ``pack_manifest`` packed. Raises: ReadingError."""
+    """What ``pack_manifest`` packed. Raises: ManifestUnreadable."""
     try:
         found = _MANIFEST.decode(packed)
     except msgspec.MsgspecError as error:
-        raise ReadingError(f"{where} is not a manifest: {error}") from error
+        raise ManifestUnreadable(f"{where} is not a manifest: {error}") from error
     if found.format != FORMAT:
-        raise ReadingError(f"{where} has format {found.format}; this build reads {FORMAT}")
+        raise ManifestUnreadable(f"{where} has format {found.format}; this build reads {FORMAT}")
     return found

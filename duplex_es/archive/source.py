@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -28,7 +27,7 @@ class ArchiveSource:
 
     async def manifests(self, session_id: str | None = None) -> list[Manifest]:
         """Every life of one id or of all, erased ones included, oldest first."""
-        return await asyncio.to_thread(self._manifests, session_id)
+        return await self.files.aside(self._manifests, session_id)
 
     def _manifests(self, session_id: str | None) -> list[Manifest]:
         found: dict[LifeName, Manifest] = {}
@@ -125,13 +124,13 @@ class ArchiveSource:
         """See ``Source``."""
         packed = pack_note(note)
         path = f"{exports_folder(note.session_id)}/{sha256(packed).hexdigest()[:24]}.json"
-        await asyncio.to_thread(self.files.put, path, packed)
+        await self.files.aside(self.files.put, path, packed)
 
     async def exports(self, session_id: str) -> list[Note]:
         """The copies that were written of the sessions of this id."""
         folder = exports_folder(session_id)
-        paths: Sequence[str] = await asyncio.to_thread(self.files.names, folder)
-        packed = [await asyncio.to_thread(self.files.read, path) for path in paths]
+        paths: Sequence[str] = await self.files.aside(self.files.names, folder)
+        packed = [await self.files.aside(self.files.read, path) for path in paths]
         return unpack_notes(one for one in packed if one is not None)
 
     async def broken(self, head: Head) -> str | None:

@@ -87,18 +87,6 @@ class ModelSuite:
     promises: ClassVar[frozenset[str] | None] = None
     """What is tested; ``None``: what the card says once it is seen."""
 
-    def __init_subclass__(cls, promises: Collection[str] | None = None, **more: Any) -> None:
-        """Leave out the tests of what is not among ``promises``. Raises: ValueError for a promise that is none."""
-        super().__init_subclass__(**more)
-        if promises is None:
-            return
-        if unknown := set(promises) - set(PROMISES):
-            raise ValueError(f"promises: {', '.join(sorted(unknown))} is none of {', '.join(PROMISES)}")
-        cls.promises = frozenset(promises)
-        for name in dir(cls):
-            if name.startswith("test_") and not cls.promises.issuperset(getattr(getattr(cls, name), "promises", ())):
-                setattr(cls, name, None)  # What is no function is not collected.
-
     ear: ClassVar[type[Ear]] = Ear
     """What listens to a session."""
 
@@ -110,6 +98,18 @@ class ModelSuite:
 
     short_question = "Hello."
     """One whose answer is over within a few seconds."""
+
+    def __init_subclass__(cls, promises: Collection[str] | None = None, **more: Any) -> None:
+        """Leave out the tests of what is not among ``promises``. Raises: ValueError for a promise that is none."""
+        super().__init_subclass__(**more)
+        if promises is None:
+            return
+        if unknown := set(promises) - set(PROMISES):
+            raise ValueError(f"promises: {', '.join(sorted(unknown))} is none of {', '.join(PROMISES)}")
+        cls.promises = frozenset(promises)
+        for name in dir(cls):
+            if name.startswith("test_") and not cls.promises.issuperset(getattr(getattr(cls, name), "promises", ())):
+                setattr(cls, name, None)  # What is no function is not collected.
 
     @pytest.fixture
     def model(self) -> Model:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,3 +71,38 @@ def test_a_file_that_was_replaced_has_another_mark(files: Files) -> None:
     after = files.stamps("manifests")
     assert after["manifests/one.json"] == before["manifests/one.json"]
     assert after["manifests/two.json"] != before["manifests/two.json"]
+
+
+def test_whatever_the_client_of_a_place_raises_is_told_as_one_kind(files: Files) -> None:
+    class Away:
+        """An object store's client: its errors are of its own kinds."""
+
+        def __getattr__(self, name: str) -> Any:
+            def fail(*what: object, **how: object) -> None:
+                raise LookupError("EndpointConnectionError")
+
+            return fail
+
+    files._fs, files._is_local = Away(), False
+    asked: list[Callable[[], object]] = [
+        lambda: files.read("a"),
+        lambda: files.put("a", b"1"),
+        lambda: files.put_new("a", b"1"),
+        lambda: files.names("a"),
+        lambda: files.stamps("a"),
+        lambda: files.remove("a"),
+    ]
+    for ask in asked:
+        with pytest.raises(ReadingError, match=r"cannot .*a: .*EndpointConnectionError"):
+            ask()
+
+
+async def test_a_place_that_hangs_is_not_waited_for_and_keeps_only_its_own_threads(tmp_path: Path) -> None:
+    files, ends = Files(str(tmp_path), patience_s=0.05), threading.Event()
+    try:
+        for found in await asyncio.gather(*(files.aside(ends.wait) for _ in range(40)), return_exceptions=True):
+            assert isinstance(found, ReadingError) and "does not answer within 0.05 s" in str(found)
+        assert await asyncio.wait_for(asyncio.to_thread(lambda: "free"), 30) == "free"
+    finally:
+        ends.set()
+    assert await Files(str(tmp_path)).aside(len, "abc") == 3

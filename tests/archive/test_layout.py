@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from duplex_es.archive.layout import LifeName, Manifest, pack_manifest, quoted, unpack_manifest
+from duplex_es.archive.source import exports_folder
 from duplex_es.log.api import EntryId
 from duplex_es.reading.errors import ReadingError
 
@@ -25,16 +26,17 @@ def manifest(**more: object) -> Manifest:
     return Manifest(**(known | more))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("session_id", ["a/b", "..", "a@1-2", "é ß", "x" * 5_000, "a%2Fb"])
+@pytest.mark.parametrize("session_id", ["a/b", ".", "..", "a@1-2", "é ß", "x" * 5_000, "a%2Fb"])
 def test_any_id_gives_a_name_of_its_own_that_fits_a_path(session_id: str) -> None:
     name = LifeName(session_id, 1, 2)
     assert "/" not in name.name and name.name.count("@") == 1 and len(name.name) < 200
     assert name.name.endswith("@1-2")
-    assert all(".." not in path.split("/") for path in (name.manifest, name.segments, name.index(1)))
+    paths = (name.manifest, name.segments, name.index(1), exports_folder(session_id))
+    assert not any({".", ".."} & set(path.split("/")) for path in paths)
 
 
 def test_different_ids_never_share_a_name() -> None:
-    ids = ["a/b", "a%2Fb", "a b", "a+b", "a", "x" * 200, "x" * 201]
+    ids = [".", "..", "%2E", "a/b", "a%2Fb", "a b", "a+b", "a", "x" * 200, "x" * 201]
     assert len({quoted(one) for one in ids}) == len(ids)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from duplex_es.archive import listing as listing_module
 from duplex_es.archive.files import Files
@@ -12,6 +14,7 @@ from duplex_es.archive.layout import LifeName, Manifest, pack_manifest
 from duplex_es.archive.listing import Listing, created_in, life_in
 from duplex_es.archive.resealing import put_away
 from duplex_es.log.memory import MemoryLog
+from duplex_es.reading.errors import ReadingError
 from duplex_es.reading.notes import Tombstone
 from tests.support.archives import Shelf, archived, planted_call
 
@@ -111,3 +114,61 @@ def test_the_name_of_a_manifest_says_when_its_life_was_made() -> None:
     path = LifeName("a/b-c@d", 3, 1_700_000_000_123).manifest
     assert created_in(path) == 1_700_000_000_123 and "/" not in life_in(path)
     assert created_in("manifests/00/readme.txt") == 0
+
+
+@pytest.mark.parametrize("damaged", [b"{", b'{"format": 99}', None])
+async def test_a_manifest_that_cannot_be_read_takes_nothing_from_the_others(
+    files: Files, damaged: bytes | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    put(files, manifest("call-1", 1))
+    broken = manifest("call-2", 2)
+    files.put(broken.life.manifest, damaged or pack_manifest(replace(broken, output="nowhere")))
+    files.put("manifests/00/²-².json", b"{")
+    assert [one.head.ref.session_id for one in await Listing(files).newest()] == ["call-1"]
+    assert broken.life.manifest in caplog.text
+
+
+async def test_a_place_that_takes_long_keeps_nobody_waiting(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(files, manifest("call-1", 1))
+    answers, real = threading.Event(), Files.stamps
+
+    def slow(self: Files, folder: str) -> dict[str, str]:
+        assert answers.wait(60)
+        return real(self, folder)
+
+    monkeypatch.setattr(Files, "stamps", slow)
+    clock = Clock()
+    listing = Listing(files, fresh_s=10.0, patience_s=0.05, clock=clock)
+    with pytest.raises(ReadingError, match="still being read"):
+        await listing.newest()
+    answers.set()
+    assert listing._looking is not None
+    await listing._looking
+    first = await listing.newest()
+    assert [one.head.ref.session_id for one in first] == ["call-1"]
+    answers.clear()
+    put(files, manifest("call-2", 2))
+    clock.now_s = 10.0
+    assert await listing.newest() is first, "as it was at the last look"
+    answers.set()
+    await listing._looking
+    assert len(await listing.newest()) == 2
+
+
+async def test_a_place_that_failed_is_left_alone_for_a_moment(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = []
+
+    def down(self: Files, folder: str) -> dict[str, str]:
+        looks.append(folder)
+        raise ReadingError("no route to host")
+
+    clock = Clock()
+    listing = Listing(files, clock=clock)
+    with monkeypatch.context() as patched:
+        patched.setattr(Files, "stamps", down)
+        for _ in range(3):
+            with pytest.raises(ReadingError, match="no route"):
+                await listing.newest()
+    assert len(looks) == 1
+    clock.now_s = listing_module.AGAIN_S
+    assert await listing.newest() == []

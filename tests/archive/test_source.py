@@ -102,3 +102,12 @@ async def test_a_cut_chain_breaks_a_rule(shelf: Shelf, monkeypatch: pytest.Monke
     with pytest.raises(Violated) as violated:
         await check_session(source, head)
     assert violated.value.rule == "chain"
+
+
+@pytest.mark.parametrize("session_id", [".", ".."])
+async def test_what_is_known_of_an_id_that_is_a_folders_name_is_its_own(shelf: Shelf, session_id: str) -> None:
+    mine = Exported(session_id=session_id, incarnation=0, host="h", path="/mine.dxlog")
+    for other in ("call-1", *(f"call-{number}" for number in range(300))):  # Each partition has some.
+        await shelf.source.note(Exported(session_id=other, incarnation=0, host="h", path=f"/{other}.dxlog"))
+    await shelf.source.note(mine)
+    assert await shelf.source.exports(session_id) == [mine]

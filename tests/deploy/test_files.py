@@ -42,7 +42,7 @@ def program(name: str) -> str:
 def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """One program, its output kept."""
     return subprocess.run(
-        words, capture_output=True, text=True, check=False, env={**os.environ, **environment}, timeout=50
+        words, capture_output=True, text=True, check=False, env={**os.environ, **environment}, timeout=240
     )
 
 

@@ -53,7 +53,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Configured
         yield running
     finally:
         process.terminate()
-        process.wait(timeout=10)
+        process.wait(timeout=60)
 
 
 def test_the_doctor_is_content(store: Configured, capsys: pytest.CaptureFixture[str]) -> None:

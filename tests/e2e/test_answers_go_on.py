@@ -52,9 +52,9 @@ def answer_of(caller: Caller) -> tuple[str, str]:
     ids=["echo-committed", "echo-paused", "cascade-spoken"],
 )
 async def test_an_answer_whose_worker_is_killed_goes_on_to_its_last_sample(
-    valkey: StoreProcess, model: str, talk: Talk
+    own_valkey: StoreProcess, model: str, talk: Talk
 ):
-    with Deployment(valkey.url, model=model) as deployment:
+    with Deployment(own_valkey.url, model=model) as deployment:
         whole = await heard_whole(deployment, talk)
         async with conversing(deployment.urls[0], model=model) as caller:
             deployment.add_worker().wait_until_ready()

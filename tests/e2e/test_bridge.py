@@ -57,8 +57,8 @@ def kinds(caller: Caller) -> list[str]:
     return [frame["type"] for frame in caller.heard]
 
 
-async def test_a_conversation_goes_through_both_services(valkey: StoreProcess, secret_file: Path):
-    with bridged(valkey, secret_file) as (here, there):
+async def test_a_conversation_goes_through_both_services(own_valkey: StoreProcess, secret_file: Path):
+    with bridged(own_valkey, secret_file) as (here, there):
         async with conversing(there.urls[0], model="echo") as direct:
             await speak_and_commit(direct)
             await direct.hear_until("rate_limits.updated")
@@ -79,8 +79,8 @@ async def test_a_conversation_goes_through_both_services(valkey: StoreProcess, s
     check_order(caller.heard)
 
 
-async def test_an_answer_goes_on_when_the_worker_of_the_bridge_is_killed(valkey: StoreProcess, secret_file: Path):
-    with bridged(valkey, secret_file) as (here, _):
+async def test_an_answer_goes_on_when_the_worker_of_the_bridge_is_killed(own_valkey: StoreProcess, secret_file: Path):
+    with bridged(own_valkey, secret_file) as (here, _):
         async with conversing(here.urls[0], model=MODEL) as whole:
             await speak_and_commit(whole)
             await whole.hear_until("rate_limits.updated")
@@ -105,8 +105,8 @@ async def test_an_answer_goes_on_when_the_worker_of_the_bridge_is_killed(valkey:
     check_order(caller.heard)
 
 
-async def test_two_callers_have_two_sessions_of_the_server(valkey: StoreProcess, secret_file: Path):
-    with bridged(valkey, secret_file) as (here, _):
+async def test_two_callers_have_two_sessions_of_the_server(own_valkey: StoreProcess, secret_file: Path):
+    with bridged(own_valkey, secret_file) as (here, _):
         async with (
             conversing(here.urls[0], model=MODEL) as one,
             conversing(here.urls[0], model=MODEL) as other,
@@ -124,8 +124,8 @@ async def test_two_callers_have_two_sessions_of_the_server(valkey: StoreProcess,
     ]
 
 
-async def test_a_server_with_no_room_is_an_admission_error_here(valkey: StoreProcess, secret_file: Path):
-    with bridged(valkey, secret_file, options=("--slots", "1")) as (here, there):
+async def test_a_server_with_no_room_is_an_admission_error_here(own_valkey: StoreProcess, secret_file: Path):
+    with bridged(own_valkey, secret_file, options=("--slots", "1")) as (here, there):
         async with (
             conversing(there.urls[0], model="echo"),
             calling(here.urls[0], query="?autostart=0") as caller,

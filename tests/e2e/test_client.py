@@ -40,7 +40,7 @@ SCRIPT = [{"on": "generate", "every": True, "do": ANSWER}]
 CONFIG = SessionConfig(auto_response=False, extra_body={"script": SCRIPT})
 
 
-async def within(events: AsyncIterator[DuplexEvent], type: str, timeout_s: float = 30.0) -> list[DuplexEvent]:
+async def within(events: AsyncIterator[DuplexEvent], type: str, timeout_s: float = 60.0) -> list[DuplexEvent]:
     """All events up to and including the next of ``type``."""
     heard: list[DuplexEvent] = []
     async with asyncio.timeout(timeout_s):

@@ -236,10 +236,10 @@ def resident_bytes(process: subprocess.Popen[bytes]) -> int:
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")
-async def test_an_idle_socket_costs_little(valkey: StoreProcess):
+async def test_an_idle_socket_costs_little(own_valkey: StoreProcess):
     """E36: without compression, a socket with its session costs the gateway less than 100 KiB."""
     crowd = 150
-    with Deployment(valkey.url, model="echo", options=("--slots", str(crowd + 20))) as deployment:
+    with Deployment(own_valkey.url, model="echo", options=("--slots", str(crowd + 20))) as deployment:
         (gateway,) = deployment.gateways
         url = f"{deployment.urls[0]}?duplex=1&model=echo"
         opened: list[Caller] = []

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import io
+import threading
 import wave
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -272,3 +274,43 @@ async def test_keys_that_are_none_are_refused_at_the_start(shelf: Shelf, log: Me
     (tmp_path / "key").write_text(KEY)
     named = where(shelf) | {"archive_key": "", "archive_key_file": str(tmp_path / "key")}
     assert open_archive(settings_of(**named), log).files.url == shelf.url
+
+
+async def test_an_archive_that_hangs_keeps_no_place_from_readers_of_live_calls(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends = threading.Event()
+
+    def hang(self: Files, *what: object) -> Any:
+        assert ends.wait(60)
+        raise ReadingError("gave up")
+
+    archive = gateway.service.archive
+    assert archive is not None
+    monkeypatch.setattr(archive.files, "_patience_s", 0.2)
+    monkeypatch.setattr(archive.listing, "_patience_s", 0.2)
+    for name in ("stamps", "names", "read"):
+        monkeypatch.setattr(Files, name, hang)
+    try:
+        hung = [asyncio.create_task(ask(gateway, "/v1/sessions/gone/timeline")) for _ in range(20)]
+        lists = await asyncio.gather(*(ask(gateway, "/v1/sessions") for _ in range(4)))
+        for found in lists:
+            assert {one["id"] for one in found.json["data"]} == {"both", "live"}
+            assert "still being read" in found.json["archive_error"]
+        assert (await ask(gateway, "/v1/sessions/both/timeline")).status == 200
+        assert {answer.status for answer in await asyncio.gather(*hung)} == {422}
+    finally:
+        ends.set()
+
+
+async def test_an_erased_call_is_its_tombstone_also_while_the_archive_is_away(
+    gateway: Gateway, log: MemoryLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tombstone = Tombstone(session_id="gone", incarnation=0, created_ms=0, what="session", at_ms=1, reason="ticket-81")
+    await keeping_of(log).note("gone", pack_note(tombstone))
+
+    def down(self: Files, folder: str) -> Any:
+        raise ReadingError("no route to host")
+
+    monkeypatch.setattr(Files, "names", down)
+    assert (await ask(gateway, "/v1/sessions/gone/timeline")).code == "session_erased"

@@ -7,6 +7,7 @@ import pytest
 from duplex_es.log.api import Head
 from duplex_es.log.memory import MemoryLog
 from duplex_es.reading.source import LiveSource
+from gateway.archived import ArchivedHead
 from gateway.catalogue import Catalogue, Wanted
 from tests.support.recorded import record_session
 from tests.support.recorded_call import record_call
@@ -56,3 +57,25 @@ async def test_a_session_in_which_something_failed_is_found_by_that() -> None:
 )
 def test_age_is_bounded_on_both_sides(wanted: Wanted, age_s: float | None, passes: bool) -> None:
     assert wanted.is_of_age(age_s) is passes
+
+
+async def test_an_id_that_came_around_again_from_the_archive_has_its_own_beginning() -> None:
+    log = MemoryLog()
+    await record_call(log, "again")
+    live = LiveSource(log, "memory://")
+
+    heads: list[Head] = [ArchivedHead.of(await live.find("again"), 5, 8)]
+
+    class Both(LiveSource):
+        """First only the archive has it, then only the store."""
+
+        async def sessions(self) -> list[Head]:
+            """See ``Source``."""
+            return heads
+
+    catalogue = Catalogue(Both(log, "memory://"))
+    ((row,), _) = await catalogue.listed(Wanted())
+    assert (row["archived"], row["begun_ms"], row["length_ms"]) == (True, 5, 3)
+    heads[:] = await live.sessions()
+    ((row,), _) = await catalogue.listed(Wanted())
+    assert row["archived"] is False and row["begun_ms"] > 1_600_000_000_000

@@ -7,10 +7,11 @@ import json
 
 import pytest
 
+from duplex_es.log.keeping import keeping_of
 from duplex_es.log.memory import MemoryLog
 from duplex_es.reading.source import LiveSource
 from duplex_es.timeline.builder import position_of
-from gateway.following import positions
+from gateway.following import END, positions
 from tests.support.long_call import SCRIPT
 from tests.support.recorded_call import RecordedCall, record_call
 
@@ -40,3 +41,14 @@ async def test_of_a_session_that_is_over_the_end_is_told() -> None:
     head = await source.find("call-1")
     events = [event async for event in positions(source, head, position_of(head), lambda: False)]
     assert events == ["event: end\ndata: {}\n\n"]
+
+
+async def test_the_end_is_told_of_a_session_that_is_not_there_any_more() -> None:
+    log = MemoryLog()
+    call = await RecordedCall.begin(log, "live", SCRIPT % 400)
+    source = LiveSource(log, "memory://")
+    head = await source.find("live")
+    events = positions(source, head, position_of(head), lambda: False, look_s=0.001)
+    await call.end()
+    await keeping_of(log).erase(head.ref)
+    assert [event async for event in events] == [END]

@@ -125,7 +125,7 @@ def test_schema_and_readme_are_those_of_the_values() -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
     assert ran.returncode == 0, ran.stderr

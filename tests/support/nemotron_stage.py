@@ -13,6 +13,7 @@ from duplex_es.model import (
     FeedAudio,
     ModelCalledFunction,
     ModelFinished,
+    ModelListened,
     ModelProducedAudio,
     ModelProducedText,
     ModelRemembered,
@@ -110,7 +111,7 @@ class Call:
 
     async def ends_with(self, words: str) -> None:
         """Be silent until no answer is being given and the last one ended with these words."""
-        ended = (ModelFinished, ModelRemembered)
+        ended = (ModelFinished, ModelListened, ModelRemembered)
         await self.goes_on_until(
             lambda heard: self.ear.words.endswith(words) and all(isinstance(one, ended) for one in heard[-3:])
         )

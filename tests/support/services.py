@@ -55,7 +55,7 @@ class Service:
         if self.process.poll() is None:
             self.process.terminate()
         try:
-            status = self.process.wait(timeout=30)
+            status = self.process.wait(timeout=60)
         except subprocess.TimeoutExpired:
             self.process.kill()
             status = self.process.wait()

@@ -48,7 +48,7 @@ class Caller:
         return frame
 
     async def hear_until(
-        self, kind: str, *, where: Callable[[dict[str, Any]], bool] = lambda frame: True, timeout_s: float = 30.0
+        self, kind: str, *, where: Callable[[dict[str, Any]], bool] = lambda frame: True, timeout_s: float = 60.0
     ) -> dict[str, Any]:
         """The next frame of this type that fits; every frame on the way is kept in ``heard``."""
         async with asyncio.timeout(timeout_s):

@@ -205,7 +205,7 @@ class Prometheus:
 
     def __exit__(self, *error: object) -> None:
         self._process.terminate()
-        self._process.wait(20)
+        self._process.wait(60)
         self._output.close()
         shutil.rmtree(self._directory, ignore_errors=True)
 

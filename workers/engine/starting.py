@@ -18,7 +18,7 @@ from .wire import DEAD
 MODULE = "workers.engine.child"
 STEADY_S = 10.0
 """A process that went on from what another one left, and died sooner than this, may have died of that."""
-STANDBY_AFTER_S = 2.0
+STANDBY_AFTER_S = STEADY_S
 """Those who go on come first: only then another process is started, which takes a processor for some seconds."""
 
 _log = logging.getLogger(__name__)

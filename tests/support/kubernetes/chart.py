@@ -39,7 +39,7 @@ def run(*command: str, **environment: str) -> str:
     # Not the caller's plugins, repositories and clusters.
     own = {"HELM_CACHE_HOME": "/tmp/none", "HELM_CONFIG_HOME": "/tmp/none", "HELM_DATA_HOME": "/tmp/none"}
     ran = subprocess.run(
-        command, capture_output=True, text=True, timeout=60, check=False, env=os.environ | own | environment
+        command, capture_output=True, text=True, timeout=240, check=False, env=os.environ | own | environment
     )
     if ran.returncode:
         raise Refused(ran.stderr + ran.stdout)

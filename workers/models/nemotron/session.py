@@ -39,6 +39,8 @@ GAP_MS = 400
 """A caller whose sound has been away for this long is taken to be silent: no network is as late."""
 ANSWER_FRAMES = 75
 """So long the model is given to answer a turn, a request or an output before the caller is only listened to again."""
+LISTEN_FRAMES = 25
+"""While the model only listens, it is said to so often: what it remembers is written with what it tells."""
 HUSHED_FRAMES = 6
 """What was cut is over when nothing was written for so long."""
 LEAD_FRAMES = 2
@@ -78,6 +80,7 @@ class NemotronSession(SteppingSession):
         self._reader = CallReader(standing.calling)
         self._hushed = standing.hushed
         self._unwritten = 0
+        self._silent_frames = 0
         self._mouth = Mouth(standing.mouth)
         self._is_heard = open_turn is not None
         self._aloud = talker is not None and "audio" in request.modalities
@@ -243,14 +246,25 @@ class NemotronSession(SteppingSession):
         if was_open and not self._voice.is_open:
             self._mouth.over()
             self._is_heard = False
-        self._awaits_frames = 0 if self._voice.is_open or call else max(0, self._awaits_frames - 1)
-        if self._voice.asked and not self._awaits_frames:
-            signals.append(ModelListened(epoch=self._voice.epoch, response_id=self._voice.asked))
-            self._voice.ask(None)
+        signals += self._listened(has_called=call is not None)
         self._emit(ModelRemembered(epoch=self._voice.epoch, data=record.pack(stepped.memory, self._standing())))
         for signal in signals:
             self._emit(signal)
         self._tell_complaints()
+
+    def _listened(self, *, has_called: bool) -> list[Signal]:
+        """The signal of a model that listens: when its time to answer is up, and now and then after that."""
+        awaited = self._awaits_frames
+        self._awaits_frames = 0 if self._voice.is_open or has_called else max(0, awaited - 1)
+        if self._voice.is_open or self._awaits_frames:
+            self._silent_frames = 0
+            return []
+        self._silent_frames += 1
+        if not awaited and self._silent_frames < LISTEN_FRAMES:
+            return []
+        asked, self._silent_frames = self._voice.asked, 0
+        self._voice.ask(None)
+        return [ModelListened(epoch=self._voice.epoch, response_id=asked)]
 
     def _standing(self) -> record.Standing:
         return record.Standing(

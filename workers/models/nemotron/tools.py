@@ -18,8 +18,18 @@ PAD = "<SPECIAL_12>"
 MOST_TOOLS = 5
 LONGEST_CALL_CHARS = 4_096
 """A call that grows longer is none: whatever the model is doing, it is not calling a tool."""
+MOST_CALLS = 16
+"""A list of more calls is none: nobody waits for so many, and each is remembered until it is told."""
 STUCK_FRAMES = 50
 """A call of which nothing more was written for so long is not written to its end any more."""
+
+_BROKEN_UP = (
+    ("<SPECIAL_", "< SPECIAL_"),
+    ("TOOL_RESPONSE>", "TOOL_RESPONSE >"),
+    ("<s>", "< s>"),
+    ("</s>", "< /s>"),
+)
+"""What would steer the model if an output held it: whoever wrote a web page that a tool reads is not to be obeyed."""
 
 _RULE = (
     "Call a tool by answering with its name and arguments in this form, and with nothing else: "
@@ -41,7 +51,7 @@ def prompt_of(instructions: str, tools: Sequence[Mapping[str, object]]) -> str:
         return instructions
     if len(tools) > MOST_TOOLS:
         raise ValueError(f"{len(tools)} tools; this model takes at most {MOST_TOOLS}")
-    shown = json.dumps([_shown(place, tool) for place, tool in enumerate(tools)], ensure_ascii=False)
+    shown = _json([_shown(place, tool) for place, tool in enumerate(tools)])
     parts = [instructions] if instructions else []
     return "\n".join([*parts, f"<AVAILABLE_TOOLS>{shown}</AVAILABLE_TOOLS>", _RULE])
 
@@ -106,29 +116,45 @@ def calls_of(body: str) -> list[ToolCall]:
     """The calls of one ``<TOOLCALL>[…]</TOOLCALL>``; what cannot be read is one call without a name."""
     inner = body.strip().removeprefix("<TOOLCALL>").removesuffix("</TOOLCALL>").strip()
     try:
-        said = json.loads(inner)
+        said = json.loads(inner, parse_constant=_no_json)
+        calls = [_call(one) for one in (said if isinstance(said, list) else [said])]
     except (ValueError, RecursionError):
         return [ToolCall(None, inner)]
-    return [_call(one) for one in (said if isinstance(said, list) else [said])]
+    return calls if len(calls) <= MOST_CALLS else [ToolCall(None, inner)]
 
 
 def _call(said: object) -> ToolCall:
     name = said.get("name") if isinstance(said, dict) else None
     if not isinstance(said, dict) or not isinstance(name, str) or not name:
-        return ToolCall(None, json.dumps(said, ensure_ascii=False))
+        return ToolCall(None, _json(said))
     arguments = said.get("arguments", {})
-    return ToolCall(name, arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False))
+    return ToolCall(_whole(name), _whole(arguments) if isinstance(arguments, str) else _json(arguments))
 
 
 def response_of(outputs: Sequence[str]) -> str:
     """Outputs in the model's form: each as the JSON it is, or as a text. Markers in them are broken up."""
-    said = json.dumps([_parsed(output) for output in outputs], ensure_ascii=False)
-    said = said.replace("<SPECIAL_", "< SPECIAL_").replace("TOOL_RESPONSE>", "TOOL_RESPONSE >")
-    return f"<TOOL_RESPONSE>{said}</TOOL_RESPONSE>"
+    said = ", ".join(map(_told, outputs))
+    for marker, broken in _BROKEN_UP:
+        said = said.replace(marker, broken)
+    return f"<TOOL_RESPONSE>[{said}]</TOOL_RESPONSE>"
 
 
-def _parsed(output: str) -> object:
+def _told(output: str) -> str:
     try:
-        return json.loads(output)
+        return _json(json.loads(output))
     except (ValueError, RecursionError):
-        return output
+        return _json(output)
+
+
+def _json(value: object) -> str:
+    return _whole(json.dumps(value, ensure_ascii=False))
+
+
+def _whole(text: str) -> str:
+    """``text`` without halves of letters: JSON can escape one alone, and neither a log nor a tokenizer takes it."""
+    return text.encode(errors="replace").decode()
+
+
+def _no_json(constant: str) -> None:
+    """Raises: ValueError for ``NaN`` and its like, which only Python reads."""
+    raise ValueError(f"{constant} is no JSON")

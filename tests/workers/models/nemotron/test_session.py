@@ -45,11 +45,13 @@ from tests.support.toy_nemotron import (
 from tests.support.toy_talker import sound_of
 from workers.models.nemotron import NemotronModel
 from workers.models.nemotron.calls import LONGEST_OUTPUT_CHARS, MOST_PENDING
-from workers.models.nemotron.session import HUSHED_FRAMES, LEAD_FRAMES
+from workers.models.nemotron.session import ANSWER_FRAMES, HUSHED_FRAMES, LEAD_FRAMES, LISTEN_FRAMES
 
 pytestmark = [pytest.mark.unit, pytest.mark.asyncio(loop_scope="module")]
 
 FRAME_BYTES = 441 * 2
+SILENCE = {ModelRemembered, ModelListened}
+"""What a model signals that only listens."""
 
 
 def has(kind: type[Signal], count: int = 1):
@@ -122,6 +124,14 @@ async def test_a_model_that_does_not_answer_is_said_to_listen(call: Call) -> Non
     await call.perform(Generate(epoch=0, response_id="resp_1", history=()))
     await call.goes_on_until(has(ModelListened))
     assert call.ear.of(ModelListened) == [ModelListened(epoch=0, response_id="resp_1")]
+
+
+async def test_a_model_that_listens_says_so_now_and_then_and_not_while_an_answer_may_come(call: Call) -> None:
+    await call.goes_on_until(has(ModelListened, 2))
+    assert [len(call.ear.of(kind)) for kind in (ModelRemembered, ModelListened)] == [2 * LISTEN_FRAMES, 2]
+    await call.perform(EndTurn(epoch=0, item_id="item_1", respond=True))
+    await call.goes_on_until(has(ModelListened, 3))
+    assert len(call.ear.of(ModelRemembered)) >= 2 * LISTEN_FRAMES + ANSWER_FRAMES
 
 
 async def test_a_session_that_wants_text_only_gets_words_without_sound(toy: NemotronModel) -> None:
@@ -237,7 +247,7 @@ async def test_an_interruption_stops_what_is_said_and_what_is_still_being_writte
     told = len(call.ear.heard)
     written = len(call.ear.of(ModelRemembered))
     await call.goes_on_until(has(ModelRemembered, written + len(TALE.split())))
-    assert {type(one) for one in call.ear.heard[told:]} == {ModelRemembered}
+    assert {type(one) for one in call.ear.heard[told:]} <= SILENCE
     await call.frames(SAY)
     await call.goes_on_until(has(ModelFinished))
     (first, second) = call.ear.of(ModelSpoke)
@@ -396,7 +406,7 @@ async def test_an_interruption_that_the_lost_worker_never_heard_of_holds_in_the_
     await first.perform(CloseModel())
     second = await called(toy, session_id="cut", memory=memory, epoch=1)
     await second.goes_on_until(has(ModelRemembered, len(TALE.split())))
-    assert {type(one) for one in second.ear.heard} == {ModelRemembered}
+    assert {type(one) for one in second.ear.heard} <= SILENCE
     await second.perform(CloseModel())
 
 
