@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -235,7 +236,7 @@ class Calls:
         """The session as a ``.dxlog`` file."""
         head = await self._head(request)
         name = f"{head.ref.session_id}-{head.ref.incarnation}.dxlog"
-        safe = "".join(one if one.isalnum() or one in "-_." else "_" for one in name)
+        safe = re.sub(r"[^A-Za-z0-9_.-]", "_", name)  # As the page names it, too.
         headers = {**PRIVATE, "Content-Disposition": f'attachment; filename="{safe}"'}
 
         async def made() -> Any:

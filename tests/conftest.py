@@ -14,7 +14,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from tests.support.cluster import StoreCluster, start_cluster
+from tests.support.cluster import CALM_MS, StoreCluster, start_cluster
 from tests.support.processes import StoreProcess, StoreUnavailable, start_store
 
 TIERS = frozenset(
@@ -87,5 +87,5 @@ def own_valkey() -> Iterator[StoreProcess]:
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[StoreCluster]:
     """Three primaries that share the slots, shared by the whole run: leave every slot where it is."""
-    with _available(), start_cluster("valkey") as running:
+    with _available(), start_cluster("valkey", node_timeout_ms=CALM_MS) as running:
         yield running

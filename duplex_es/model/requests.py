@@ -63,6 +63,7 @@ class ReconfigureModel(msgspec.Struct, frozen=True, kw_only=True):
     tools: tuple[dict[str, object], ...] = ()
     overlap_policy: str = "listen_only"
     turn_detection: dict[str, object] | None = None
+    extra_body: dict[str, object] = {}
 
 
 class FeedAudio(msgspec.Struct, frozen=True, kw_only=True):

@@ -231,6 +231,7 @@ def model_settings(settings: Settings) -> dict[str, Any]:
         "tools": settings.tools,
         "overlap_policy": settings.overlap_policy,
         "turn_detection": settings.turn_detection,
+        "extra_body": settings.extra_body,
     }
 
 

@@ -122,7 +122,6 @@ def open_model(session: Session) -> OpenModel:
         session_id=session.id,
         incarnation=session.incarnation,
         epoch=session.epoch,
-        extra_body=session.settings.extra_body,
         history=history(session),
         resumed=bool(session.items) or session.begun is not None,
         memory=session.memory,

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import islice
+from numbers import Integral, Real
 
 from ..model import ModelMeasured, StageMetrics
 from .effects import Effect
@@ -19,6 +21,8 @@ ASKED_BY = "return_stage_metrics"
 MOST_INTERVALS = 2_000
 """So many intervals of an answer are kept one by one, for each list of them."""
 
+MOST_NAMES, LONGEST_WORD = 64, 200
+"""So many stages are kept of what is told at once, and so many other figures of each; so many characters of a word."""
 MOST = 2**53
 """No count or time is larger."""
 
@@ -36,24 +40,49 @@ def decide_measured(session: Session, said: ModelMeasured, now_ms: int) -> tuple
         return ()
     if said.turn not in (one.turn for one in (session.response, session.begun) if one is not None):
         return ()
-    stages = {str(stage): sane for stage, told in said.stages.items() if (sane := _sane(told)) != StageMetrics()}
+    stages = {str(stage): _sane(told) for stage, told in islice(said.stages.items(), MOST_NAMES)}
+    stages = {stage: sane for stage, sane in stages.items() if sane != StageMetrics()}
     return (StagesMeasured(turn=said.turn, stages=stages),) if stages else ()
 
 
 def _sane(told: StageMetrics) -> StageMetrics:
-    """What of it can be: nothing negative or endless, times to the microsecond."""
+    """What of it can be, in plain types: nothing negative or endless, times to the microsecond.
+
+    A plug-in may hand over anything here, and nothing of it is worth a session.
+    """
     numbers = {name: _number(getattr(told, name)) for name in (*_ADDED, *_FIRST, "vllm_tpot_ms")}
     changes: dict[str, object] = {**numbers, **{name: int(numbers[name]) for name in _COUNTS}}
     changes.update({name: tuple(_number(each) for each in getattr(told, name)[:MOST_INTERVALS]) for name in _LISTED})
-    return replace(told, **changes, other={name: value for name, value in told.other.items() if _is_plain(value)})
+    changes.update({name: _word(getattr(told, name)) for name in _NEWEST})
+    others = ((name, _other(value)) for name, value in told.other.items() if isinstance(name, str))
+    known = {name[:LONGEST_WORD]: value for name, value in others if value is not None}
+    return replace(told, **changes, other=dict(islice(known.items(), MOST_NAMES)))
 
 
-def _number(value: float) -> float:
-    return round(float(min(value, MOST)), 3) if 0 < value < math.inf else 0
+def _figure(value: object) -> float | None:
+    """A number as Python has it, also of numpy's; ``None`` for what is none."""
+    if isinstance(value, int):
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    return float(value) if isinstance(value, Real) else None
 
 
-def _is_plain(value: object) -> bool:
-    return isinstance(value, str) or (isinstance(value, int | float) and abs(value) <= MOST)
+def _number(value: object) -> float:
+    found = _figure(value) or 0
+    return round(float(min(found, MOST)), 3) if 0 < found < math.inf else 0
+
+
+def _word(value: object) -> str:
+    return value[:LONGEST_WORD] if isinstance(value, str) else ""
+
+
+def _other(value: object) -> str | float | None:
+    """A figure, a flag or a word; ``None`` for what is none of them, or cannot be packed."""
+    if isinstance(value, str):
+        return _word(value)
+    found = _figure(value)
+    return found if found is not None and abs(found) <= MOST else None
 
 
 def apply(session: Session, fact: Fact) -> tuple[Session, tuple[Effect, ...]]:

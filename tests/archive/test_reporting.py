@@ -159,7 +159,7 @@ async def test_a_store_that_cannot_be_listed_is_told_and_asked_again(
 
     monkeypatch.setattr(following._keeping, "lives", lives)
     running = asyncio.create_task(following.run(0.01))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not watched.reporter.readiness.ready:
             await asyncio.sleep(0.01)
     running.cancel()

@@ -11,7 +11,7 @@ from duplex_es.testing.log_suite import RacingLogSuite
 from tests.support.cluster import StoreCluster
 from tests.support.log_backends import OnServer
 from tests.support.processes import StoreProcess
-from tests.support.sentinel import start_sentinel
+from tests.support.sentinel import CALM_MS, start_sentinel
 
 pytestmark = pytest.mark.redis
 
@@ -22,7 +22,7 @@ class TestSentinel(OnServer, RacingLogSuite):
     @pytest.fixture(autouse=True, scope="class")
     @classmethod
     def one_store(cls, redis_server: StoreProcess) -> Iterator[None]:  # skips where there is no server
-        with start_sentinel(redis_server.kind) as stack, stack.raw() as raw:
+        with start_sentinel(redis_server.kind, down_after_ms=CALM_MS) as stack, stack.raw() as raw:
             cls.url, cls.raw = stack.url, raw
             yield
 

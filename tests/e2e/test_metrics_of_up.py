@@ -11,7 +11,7 @@ import yaml
 
 from tests.support.up import in_a_row, up
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 LOCAL = Path(__file__).resolve().parents[2] / "deploy/prometheus/local.yml"
 

@@ -16,7 +16,7 @@ from tests.support.processes import StoreProcess
 from tests.support.toy_nemotron import CALL, SAID, SAY, frame
 from tests.support.toy_talker import sound_of
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 FRAME_S = 0.04
 PATIENCE_S = 60.0

@@ -24,7 +24,7 @@ from duplex_es.log.redis import RedisLog
 from duplex_es.log.settings import LogSettings
 from tests.gateway.stage import FakeWorker, running, text_delta, until
 from tests.gateway.stage import joined as gateway_client
-from tests.support.cluster import start_cluster
+from tests.support.cluster import CALM_MS, start_cluster
 from tests.support.processes import StoreProcess, start_store
 from tests.support.services import Deployment
 from tests.support.talking import Caller, calling, conversing
@@ -271,7 +271,7 @@ def test_a_client_library_of_the_store_that_is_too_old_is_refused_by_its_number(
 async def test_every_subscription_of_a_cluster_delivers_again_after_its_connections_were_killed():
     """E27: two hundred sessions over many slots, all their subscriptions cut at once on every node."""
     sessions = 200
-    with start_cluster("valkey", primaries=3, replicas=0) as cluster:
+    with start_cluster("valkey", primaries=3, replicas=0, node_timeout_ms=CALM_MS) as cluster:
         log = RedisLog.from_url(cluster.url, LogSettings(sweep_interval_s=0.05))
         await log.connect()
         model = f"m-{secrets.token_hex(4)}"

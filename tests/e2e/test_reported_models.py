@@ -17,7 +17,7 @@ from tests.support.processes import StoreProcess
 from tests.support.services import Deployment
 from tests.support.talking import Caller, conversing
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 CALLERS = 20
 PING_S = 0.5

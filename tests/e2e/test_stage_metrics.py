@@ -14,7 +14,7 @@ from duplex_es.tools import cli
 from tests.support.services import Deployment
 from tests.support.talking import calling, conversing
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 WORDS = {"num_tokens_in": 31, "num_tokens_out": 3, "vllm_ttft_ms": 80.5, "vllm_tpot_ms": 20, "vllm_itls_ms": [19, 21]}
 FIRST = {"0": WORDS}

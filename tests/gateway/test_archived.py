@@ -10,6 +10,7 @@ import wave
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -28,7 +29,7 @@ from tests.gateway.reading import TOKEN, ask
 from tests.gateway.stage import Gateway, running, settings_of
 from tests.support.archives import ASKED, Shelf, planted_call
 
-pytestmark = [pytest.mark.redis, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.redis, pytest.mark.timeout(300)]
 
 KEY = OperatorKeys.text(bytes(range(32)))
 
@@ -314,3 +315,11 @@ async def test_an_erased_call_is_its_tombstone_also_while_the_archive_is_away(
 
     monkeypatch.setattr(Files, "names", down)
     assert (await ask(gateway, "/v1/sessions/gone/timeline")).code == "session_erased"
+
+
+async def test_the_file_of_any_id_has_a_name_that_headers_can_carry(log: MemoryLog, shelf: Shelf) -> None:
+    session_id = "日本 'x'"
+    await planted_call(log, session_id)
+    async with running(log, **where(shelf)) as gateway:
+        answer = await ask(gateway, f"/v1/sessions/{quote(session_id)}/export")
+    assert (answer.status, answer.headers["content-disposition"]) == (200, 'attachment; filename="____x_-0.dxlog"')

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -45,10 +46,9 @@ async def test_of_a_session_that_is_over_the_end_is_told() -> None:
 
 async def test_the_end_is_told_of_a_session_that_is_not_there_any_more() -> None:
     log = MemoryLog()
-    call = await RecordedCall.begin(log, "live", SCRIPT % 400)
+    await record_call(log)
     source = LiveSource(log, "memory://")
-    head = await source.find("live")
-    events = positions(source, head, position_of(head), lambda: False, look_s=0.001)
-    await call.end()
+    head = replace(await source.find("call-1"), state="claimed")
     await keeping_of(log).erase(head.ref)
+    events = positions(source, head, position_of(head), lambda: False, look_s=0.001)
     assert [event async for event in events] == [END]

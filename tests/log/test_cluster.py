@@ -25,7 +25,7 @@ from duplex_es.log.redis import RedisLog
 from duplex_es.log.settings import LogSettings
 from duplex_es.testing.log_programs import run_program
 from duplex_es.testing.log_stage import LogStage, eventually, take
-from tests.support.cluster import StoreCluster, start_cluster
+from tests.support.cluster import CALM_MS, StoreCluster, start_cluster
 from tests.support.processes import StoreProcess, free_port
 from tests.support.tcp_proxy import proxy_to
 from tests.support.traffic import traffic
@@ -47,7 +47,7 @@ def own_cluster(valkey: StoreProcess) -> Iterator[StoreCluster]:
 @pytest.fixture(scope="module")
 def redis_cluster(redis_server: StoreProcess) -> Iterator[StoreCluster]:
     """Two primaries of the other make."""
-    with start_cluster(redis_server.kind, primaries=2) as running:
+    with start_cluster(redis_server.kind, primaries=2, node_timeout_ms=CALM_MS) as running:
         yield running
 
 
@@ -421,7 +421,7 @@ async def test_cancelled_calls_leave_no_reply_behind(own_cluster: StoreCluster) 
 
 async def test_a_deaf_connection_is_replaced_and_what_was_missed_is_read(valkey: StoreProcess) -> None:
     """E26: nothing comes back from the node any more, and the connection looks healthy."""
-    with start_cluster(valkey.kind, primaries=1) as cluster:
+    with start_cluster(valkey.kind, primaries=1, node_timeout_ms=CALM_MS) as cluster:
         async with proxy_to(cluster.nodes[0].port) as proxy, one_log(cluster.url, HASTY) as writer:
             cluster.ask(cluster.nodes[0], "CONFIG", "SET", "cluster-announce-port", proxy.port)
             async with one_log(f"redis+cluster://127.0.0.1:{proxy.port}", HASTY) as reader:

@@ -17,7 +17,7 @@ from duplex_es.log.sentinel import SentinelNode, Sentinels
 from duplex_es.log.settings import LogSettings
 from duplex_es.testing.log_stage import LogStage, eventually, take
 from tests.support.processes import StoreProcess, free_port
-from tests.support.sentinel import SERVICE, SentinelStack, start_sentinel
+from tests.support.sentinel import CALM_MS, SERVICE, SentinelStack, start_sentinel
 from tests.support.tcp_proxy import proxy_to
 from tests.support.traffic import traffic
 
@@ -55,7 +55,7 @@ async def test_appends_go_on_after_a_failover_with_the_old_primary_alive(
     kind: str, redis_server: StoreProcess, valkey: StoreProcess
 ) -> None:
     """E16: SENTINEL FAILOVER; the old primary answers READONLY, and what it took last is not in the new one."""
-    with start_sentinel(kind, replicas=2, sentinels=3) as stack:
+    with start_sentinel(kind, replicas=2, sentinels=3, down_after_ms=CALM_MS) as stack:
         async with two_logs(stack.url) as (log, reader), traffic(log, reader) as load:
             await asyncio.to_thread(stack.wait_until_followed)
             load.worst_s = 0.0
@@ -85,7 +85,7 @@ async def test_appends_go_on_after_the_primary_was_killed(stack: SentinelStack) 
 async def test_a_primary_that_was_cut_off_is_left_though_it_answers(redis_server: StoreProcess) -> None:
     """E17: it cannot be demoted, calls itself a primary, and takes writes: only the sentinels know better."""
     forbidden = ("--rename-command", "SLAVEOF", "", "--rename-command", "REPLICAOF", "")
-    with start_sentinel(redis_server.kind, primary_options=forbidden) as stack:
+    with start_sentinel(redis_server.kind, primary_options=forbidden, down_after_ms=CALM_MS) as stack:
         lease_s = 60.0
         async with two_logs(stack.url, LogSettings(probe_interval_s=1.0, lease_s=lease_s)) as (log, reader):
             _, claim = await LogStage.claimed(log, "echo")

@@ -34,6 +34,13 @@ def test_an_update_is_echoed_whole_and_told_to_the_model() -> None:
     assert (ask.request.instructions, ask.request.temperature) == ("new", 0.5)
 
 
+def test_the_model_is_told_what_only_it_knows_when_that_changes() -> None:
+    scenario = patient(extra_body={"x": 1}).when(update(extra_body={"return_stage_metrics": True}))
+    (ask,) = scenario.effects
+    assert isinstance(ask, AskModel) and isinstance(ask.request, ReconfigureModel)
+    assert ask.request.extra_body == {"x": 1, "return_stage_metrics": True}
+
+
 def test_a_setting_that_is_not_named_stays_and_null_takes_one_away() -> None:
     settings = patient(instructions="old", temperature=0.5).when(update(temperature=None)).session.settings
     assert (settings.instructions, settings.temperature) == ("old", None)

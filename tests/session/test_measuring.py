@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import msgspec
@@ -14,7 +15,7 @@ from duplex_es.protocol.dialects import NATIVE as NATIVE_DIALECT
 from duplex_es.session.events import StagesMeasured
 from duplex_es.session.facts import pack_fact, unpack_facts
 from duplex_es.session.inputs import WorkerTookOver
-from duplex_es.session.measuring import MOST_INTERVALS, added, shown
+from duplex_es.session.measuring import LONGEST_WORD, MOST_INTERVALS, MOST_NAMES, added, shown
 from duplex_es.session.state import StageTotal
 from duplex_es.testing.scenario import Scenario, opened
 from tests.session.cast import NATIVE, finished, patient, said, spoke, typed
@@ -219,6 +220,39 @@ def test_what_cannot_be_is_left_out() -> None:
     )
     assert list(unpack_facts([pack_fact(fact)])) == [fact]
     asking().given(spoke(), said("One.")).when(measured(s0=StageMetrics(), s1=StageMetrics(num_tokens_in=-1))).then()
+
+
+class Half(float):
+    """A float that no log packs, as those of numpy."""
+
+
+def test_what_has_another_type_than_it_should_harms_no_session() -> None:
+    odd = StageMetrics(
+        num_tokens_in=None,  # type: ignore[arg-type]
+        num_tokens_out=Fraction(7, 1),  # type: ignore[arg-type]
+        vllm_ttft_ms="soon",  # type: ignore[arg-type]
+        vllm_tpot_ms=Half(0.5),
+        vllm_itls_ms=(Half(2.0), None),  # type: ignore[arg-type]
+        output_unit_type=None,  # type: ignore[arg-type]
+        final_output_type="text",
+        other={1: 2, "half": Half(0.5), "word": "x" * 5_000, "n" * 5_000: 1},  # type: ignore[dict-item]
+    )
+    scenario = asking().given(spoke(), said("One.")).when(measured(s0=odd))
+    (fact,) = scenario.decision.facts
+    other = {"half": 0.5, "word": "x" * LONGEST_WORD, "n" * LONGEST_WORD: 1}
+    sane = StageMetrics(
+        num_tokens_out=7, vllm_tpot_ms=0.5, vllm_itls_ms=(2.0, 0.0), final_output_type="text", other=other
+    )
+    assert fact == StagesMeasured(turn=0, stages={"0": sane})
+    assert list(unpack_facts([pack_fact(fact)])) == [fact]
+
+
+def test_more_than_anybody_reads_is_not_kept() -> None:
+    told = StageMetrics(num_tokens_in=1, other={f"name-{number}": number for number in range(1_000)})
+    many = ModelMeasured(epoch=0, turn=0, stages={str(number): told for number in range(1_000)})
+    (fact,) = asking().given(spoke(), said("One.")).when(many).decision.facts
+    assert isinstance(fact, StagesMeasured)
+    assert len(fact.stages) == len(fact.stages["0"].other) == MOST_NAMES
 
 
 # -- another worker --------------------------------------------------------------------------------------------------

@@ -21,6 +21,8 @@ from tests.support.processes import StoreProcess, free_port
 from tests.support.sentinel import PATIENCE_S, started, until
 
 NODE_TIMEOUT_MS = 1500
+CALM_MS = 15_000
+"""A node timeout for tests in which no node is lost: one that gets no processor for a moment is not taken for dead."""
 MANUAL_FAILOVER_S = 10.0
 """Servers try for five seconds what CLUSTER FAILOVER asks for."""
 

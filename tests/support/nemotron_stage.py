@@ -29,7 +29,7 @@ from workers.models.nemotron import NemotronModel
 from workers.models.nemotron.session import NemotronSession
 
 Kind = TypeVar("Kind")
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 MOST_WAITING = 4
 ENGINE = "tests.support.toy_nemotron:make"
 OPTIONS = {"weights": "random", "shape": "tiny", "speech": "tests.support.toy_talker:make"}
@@ -98,7 +98,7 @@ class Call:
 
     async def _be_patient(self) -> None:
         """Let no more frames wait than an engine takes without dropping any; one that is gone answers none."""
-        for _ in range(40):
+        for _ in range(200):
             waiting = self._fed - len(self.ear.of(ModelRemembered))
             if waiting < MOST_WAITING:
                 return

@@ -22,6 +22,8 @@ import redis
 from tests.support.processes import StoreProcess, free_port, store_program
 
 PATIENCE_S = 60.0
+CALM_MS = 10_000
+"""For ``down_after_ms`` where no server is lost: one that gets no processor for a moment is not taken for dead."""
 FAILOVER_S = 15.0
 """Longer than a sentinel tries, which is ``failover-timeout`` for each of its steps."""
 SERVICE = "duplex"

@@ -120,6 +120,8 @@ class ToyNemotron:
             mind.live(command, token.rstrip(b"\0").decode())
 
     def inform(self, slot: int, text: str, told: int = 0) -> None:
+        if "unsayable" in text:
+            raise ValueError("told to fail")
         left = tokens(text)[told:]
         if len(self._minds[slot].pending) + len(left) > MOST_TOKENS:
             raise EngineFull(f"{len(left)} tokens are too many")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -17,7 +18,10 @@ WORD_SAMPLES = 2 * RATE_HZ * 20 // 1000
 
 
 class ToyTalker:
-    """The word ``sick`` fails its clause. The option ``rate_hz`` is what it says that it speaks at."""
+    """The word ``sick`` fails its clause, ``stuck`` hangs the process.
+
+    The option ``rate_hz`` is what it says that it speaks at.
+    """
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self.facts = EngineFacts(
@@ -35,6 +39,8 @@ class ToyTalker:
         pass
 
     def ask(self, slot: int, asked: Mapping[str, Any], sounds: Sequence[bytes], memory: bytes) -> Iterator[None]:
+        if "stuck" in asked["text"]:
+            time.sleep(3600)
         if "sick" in asked["text"]:
             raise ValueError("told to fail")
         told_chars, told_bytes = asked.get("told", (0, 0))

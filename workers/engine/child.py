@@ -185,14 +185,18 @@ class EngineLoop:
         self._prepared = []
 
     def _inform(self, session: str, text: str, told: int) -> None:
-        """Hand words to an engine that can be informed; what it has no room for is told, and nothing else happens."""
+        """Hand words to an engine that can be informed; what it does not take is told, and nothing else happens."""
         inform = getattr(self._engine, "inform", None)
         try:
             if inform is None:
                 raise EngineFull("this engine takes sound only")
             inform(self._slots[session], text, told)
-        except EngineFull as error:
-            self._link.tell({"is": "overfull", "session": session, "message": str(error)})
+        except EngineDead:
+            raise
+        except Exception as error:
+            # Whatever somebody's words do to the engine, the others are not to hear of it.
+            message = str(error) if isinstance(error, EngineFull) else f"{type(error).__name__}: {error}"
+            self._link.tell({"is": "overfull", "session": session, "message": message})
 
     def _refuse(self, session: str, refusal: EngineRefused | EngineFull) -> None:
         code, param = "resource_exhausted", None

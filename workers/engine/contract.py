@@ -72,7 +72,8 @@ class Stepped:
 
     ``speaks`` is whether the model says anything in this frame. ``pcm`` is empty while a session has no output yet.
 
-    ``function`` is what the channel beside speech gave, special tokens as they are written; ``forced`` whether that was
+    ``function`` is what the channel beside speech gave, special tokens as they are written but for those of a frame in
+    which it says nothing; ``forced`` whether that was
     put there by ``inform``. Of what is forced ``function`` may be empty: a token may be half a letter.
     """
 

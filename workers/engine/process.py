@@ -312,5 +312,13 @@ class EngineProcess:
                 self._sessions.pop(turn, None)
 
     def _tell(self, session: str, event: EngineEvent) -> None:
-        if hear := self._sessions.get(session):
+        hear = self._sessions.get(session)
+        if hear is None:
+            return
+        try:
             hear(event)
+        except Exception as error:
+            # This is where all sessions hear from: one that cannot take it ends alone.
+            _log.exception("session=%s cannot take what its engine said", session)
+            self.close(session)
+            hear(Failed(f"{type(error).__name__}: {error}"))

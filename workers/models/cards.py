@@ -156,13 +156,15 @@ def _nemotron_refuses(request: OpenModel) -> None:
         message = f"session.tools: {len(request.tools)} tools; this model takes at most {_MOST_TOOLS}."
         raise ModelRefused(RUNTIME, message, "session.tools")
     for place, tool in enumerate(request.tools):
-        if not _tool_name(tool):
+        if not tool_name(tool):
             raise ModelRefused(RUNTIME, f"session.tools[{place}] has no name.", f"session.tools[{place}].name")
 
 
-def _tool_name(tool: Mapping[str, object]) -> object:
+def tool_name(tool: Mapping[str, object]) -> str | None:
+    """What a tool is called, in either form that clients write it in; ``None`` if it has no name."""
     inner = tool.get("function")
-    return tool.get("name") or (inner.get("name") if isinstance(inner, Mapping) else None)
+    name = tool.get("name") or (inner.get("name") if isinstance(inner, Mapping) else None)
+    return name if isinstance(name, str) and name.strip() else None
 
 
 NEMOTRON = Published(

@@ -93,5 +93,8 @@ class EngineKeeper:
                 rest_s = min(LONGEST_REST_S, 2 * rest_s)
                 continue
             rest_s = REST_S
-            for session in self._sessions:
-                session.begin_again()
+            try:
+                for session in self._sessions:
+                    session.begin_again()
+            except EngineLost as error:
+                _log.error("the engine was loaded and is gone again: %s", error)

@@ -84,13 +84,19 @@ class Seat:
             self._sitter.dropped(missed_ms)
 
     async def prepared(self, timeout_s: float) -> None:
-        """Return when the first place is prepared. Raises: ModelRefused, EngineLost also when that takes longer."""
+        """Return when the first place is prepared. Raises: ModelRefused, EngineLost also when that takes longer.
+
+        Cancelled, it gives the place back.
+        """
         try:
             async with asyncio.timeout(timeout_s):
                 await self._ready
         except TimeoutError:
             self.leave()
             raise EngineLost(f"the session was not prepared within {timeout_s:g} s") from None
+        except asyncio.CancelledError:
+            self.leave()
+            raise
 
     def missed(self, pcm: bytes) -> None:
         """Float32 sound that came while there was no engine; it is told when there is one again."""

@@ -199,7 +199,7 @@ class MiniCPMEngine:
         for frame in frames:
             try:
                 found.append(Image.open(io.BytesIO(frame)).convert("RGB"))
-            except OSError as error:
+            except Exception as error:  # Each decoder has its own, and a picture that is too large another.
                 print(f"a picture of {len(frame)} bytes cannot be read and is left out: {error}")
         return found or None
 

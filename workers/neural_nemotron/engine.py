@@ -204,7 +204,7 @@ class NemotronEngine:
         try:
             with torch.inference_mode():
                 text, function = self._written(slots, sessions, sound)
-        except RuntimeError as error:
+        except Exception as error:
             # Too little memory among them: some have heard this frame, and nobody knows who.
             raise EngineDead(f"{type(error).__name__}: {error}") from error
         return [

@@ -53,7 +53,7 @@ def unpack_frames(memory: bytes, most: int) -> Remembered:
     frames = records["frame"].astype(np.int64)
     if (np.diff(frames) != 1).any():
         raise MemoryBroken("a memory whose frames do not follow one another")
-    records = records[-most:]
+    records = records[max(0, len(records) - most) :]
     return Remembered(
         int(records["frame"][0]) if len(records) else 0,
         records["text"].astype(np.int64),

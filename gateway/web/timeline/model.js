@@ -252,3 +252,13 @@ export function ticks([from, to], width, apart = 90) {
   for (let at = Math.ceil(from / step) * step; at <= to; at += step) found.push(at);
   return { step, at: found };
 }
+
+// A text as one word of a shell's command, whatever is in it: ids are as their clients chose them.
+export function shellWord(text) {
+  return /^[A-Za-z0-9_.,:@%+=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+// The name under which the gateway sends a session's file.
+export function fileName(session, incarnation) {
+  return `${session}-${incarnation}.dxlog`.replace(/[^A-Za-z0-9_.-]/gu, "_");
+}

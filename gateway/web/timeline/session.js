@@ -4,7 +4,7 @@ import { html, render, useEffect, useState } from "../shell/view.js";
 import { Masthead } from "../shell/shell.js";
 import { Timeline } from "./app.js";
 import { Numbers } from "./words.js";
-import { clock, readLink } from "./model.js";
+import { clock, fileName, readLink, shellWord } from "./model.js";
 import { Remote, sessions } from "./source.js";
 import { Guarded } from "./sign-in.js";
 
@@ -93,8 +93,8 @@ function Actions({ doc, source, begin }) {
     setTimeout(() => setCopied(""), 2_000);
   };
   const service = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/v1/realtime`;
-  const file = `--file ${doc.session}-${doc.incarnation}.dxlog`;
-  const replay = `duplex-es log replay ${source.isArchived ? file : doc.session} --to ${service}`;
+  const file = `--file ${shellWord(fileName(doc.session, doc.incarnation))}`;
+  const replay = `duplex-es log replay ${source.isArchived ? file : shellWord(doc.session)} --to ${service}`;
   return html`<div class="row actions">
     <button type="button" class="button small" onClick=${() => copy("link", location.href)}>
       ${copied === "link" ? "Copied" : "Copy link"}

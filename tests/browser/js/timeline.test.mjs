@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
-  allMarks, clock, kept, lengthOf, place, readLink, saidAt, seqAt, spanOf, ticks, timeOf, timeOfSeq, wordsOf, writeLink, zoomed,
+  allMarks, clock, fileName, kept, lengthOf, place, readLink, saidAt, seqAt, shellWord, spanOf, ticks, timeOf, timeOfSeq, wordsOf, writeLink, zoomed,
 } from "../../../gateway/web/timeline/model.js"; // prettier-ignore
 
 const cut = {
@@ -83,4 +83,16 @@ test("a view stays within the call", () => {
 test("the ruler's lines are a good way apart", () => {
   assert.deepEqual(ticks([0, 10_000], 1000), { step: 1000, at: [0, 1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000, 9000, 10_000] });
   assert.equal(ticks([0, 3_600_000], 1000).step, 600_000);
+});
+
+test("an id is one word of a command, whatever is in it", () => {
+  assert.equal(shellWord("sess_01-A.b"), "sess_01-A.b");
+  assert.equal(shellWord("x; rm -rf ~"), "'x; rm -rf ~'");
+  assert.equal(shellWord("it's $(id)"), "'it'\\''s $(id)'");
+  assert.equal(shellWord(""), "''");
+});
+
+test("a file has the name that the gateway gives it", () => {
+  assert.equal(fileName("call-1", 0), "call-1-0.dxlog");
+  assert.equal(fileName("日本 'x'", 2), "____x_-2.dxlog");
 });

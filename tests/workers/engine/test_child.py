@@ -169,6 +169,14 @@ def test_what_there_is_no_room_for_is_said_and_nothing_else_happens(informed: Ow
     assert informed.told("tick")[0]["rows"][0][5:] == ["", False]
 
 
+def test_words_that_an_engine_fails_at_are_said_and_nobody_else_hears_of_it(informed: Owner) -> None:
+    informed.do("open", session="a", opening={"prompt": "", "tools": []})
+    informed.do("inform", session="a", text="unsayable", told=0)
+    assert informed.told("overfull")[0]["message"] == "ValueError: told to fail"
+    informed.do("feed", silence(), session="a")
+    assert informed.told("tick")[0]["rows"][0][5:] == ["", False]
+
+
 def test_an_engine_that_takes_sound_only_says_so(owner: Owner) -> None:
     owner.do("open", session="a", opening={})
     owner.told("ready")

@@ -17,7 +17,7 @@ from workers.engine.holding_process import Holder
 
 pytestmark = pytest.mark.unit
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 @pytest.fixture

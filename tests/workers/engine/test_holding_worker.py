@@ -14,7 +14,7 @@ from workers.engine.holding_worker import HolderProcess
 
 pytestmark = pytest.mark.unit
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 async def test_it_lends_lines_and_is_gone_when_stopped_without_being_missed() -> None:

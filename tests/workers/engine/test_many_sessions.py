@@ -27,7 +27,7 @@ def resident_bytes(pid: int) -> int:
 
 
 async def one_call(engine: EngineProcess, name: str, frames: int) -> None:
-    ear: Ear[EngineEvent] = Ear(20.0)
+    ear: Ear[EngineEvent] = Ear(60.0)
     engine.open(name, {}, ear)
     await ear.until(lambda heard: bool(heard) and isinstance(heard[0], Ready))
     for at in range(0, frames, PIECE):
@@ -40,7 +40,7 @@ async def one_call(engine: EngineProcess, name: str, frames: int) -> None:
 
 async def test_hundreds_of_calls_and_thousands_of_frames_leave_neither_memory_nor_slots_taken() -> None:  # V48
     engine = EngineProcess("tests.support.toy_engine:ToyEngine", {"slots": "2"})
-    await engine.start(timeout_s=20.0)
+    await engine.start(timeout_s=60.0)
     assert engine.pid is not None
     for number in range(WARM_UP):
         await one_call(engine, f"warm_{number}", 1)
@@ -50,7 +50,7 @@ async def test_hundreds_of_calls_and_thousands_of_frames_leave_neither_memory_no
     await one_call(engine, "long", FRAMES)
     assert resident_bytes(engine.pid) - before < MOST_GROWTH_BYTES
     assert engine._sessions == {}
-    ears: list[Ear[EngineEvent]] = [Ear(20.0), Ear(20.0)]
+    ears: list[Ear[EngineEvent]] = [Ear(60.0), Ear(60.0)]
     for number, ear in enumerate(ears):
         engine.open(f"last_{number}", {}, ear)
     await asyncio.gather(*(ear.until(lambda heard: any(isinstance(one, Ready) for one in heard)) for ear in ears))

@@ -112,6 +112,28 @@ async def test_a_sick_session_ends_alone(toy: EngineProcess) -> None:
     assert isinstance(last, Failed) and "told to fail" in last.message
 
 
+async def test_a_session_that_cannot_take_what_it_hears_ends_alone(toy: EngineProcess) -> None:
+    ear, told = Ear(), asyncio.Queue[EngineEvent]()
+
+    def choke(event: EngineEvent) -> None:
+        told.put_nowait(event)
+        if isinstance(event, Stepped):
+            raise ValueError("not to be written down")
+
+    toy.open("a", {}, choke)
+    toy.open("b", {}, ear)
+    toy.feed("a", frame(1))
+    toy.feed("b", frame(1))
+    await ear.stepped(1)
+    toy.feed("b", frame(2))
+    assert sums(await ear.stepped(2)) == [1, 3]
+    async with asyncio.timeout(PATIENCE_S):
+        heard = [await told.get() for _ in range(3)]
+    assert heard[0] == Ready() and heard[2] == Failed("ValueError: not to be written down")
+    toy.open("c", {}, Ear())
+    assert toy.is_alive and set(toy._sessions) == {"b", "c"}
+
+
 @pytest.mark.parametrize(("value", "status"), [(DEADLY, "70"), (CRASHING, "3")])
 async def test_when_the_process_dies_everybody_hears_it_and_it_can_be_started_again(
     toy: EngineProcess, value: float, status: str

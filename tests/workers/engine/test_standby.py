@@ -16,7 +16,7 @@ from workers.engine.wire import Message, Unpacker
 
 pytestmark = pytest.mark.unit
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 async def spawned(factory: str = "tests.support.keeping_engine:KeepingEngine") -> Child:

@@ -20,7 +20,7 @@ from workers.engine.starting import Ways
 pytestmark = pytest.mark.unit
 
 KEEPING = "tests.support.keeping_engine:KeepingEngine"
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 def engine_with(**ways: object) -> EngineProcess:

@@ -83,3 +83,28 @@ async def test_those_who_are_still_there_go_on_when_the_engine_died() -> None:
     assert gone.lives.empty()
     assert kept.facts().name == "toy"
     await kept.unload()
+
+
+async def test_an_engine_that_dies_again_before_its_sessions_are_back_is_started_once_more() -> None:
+    kept = keeper()
+
+    class Unlucky(Call):
+        """The first engine it is begun again in dies under it."""
+
+        def begin_again(self) -> None:
+            super().begin_again()
+            if self.lives.qsize() == 1:
+                assert kept.engine.pid is not None
+                os.kill(kept.engine.pid, signal.SIGKILL)
+                raise EngineLost("the engine's process is gone")
+
+    await kept.load()
+    kept.keep()
+    call = await kept.opened(Unlucky(), "s")
+    assert kept.engine.pid is not None
+    os.kill(kept.engine.pid, signal.SIGKILL)
+    async with asyncio.timeout(PATIENCE_S):
+        while call.lives.qsize() < 2:
+            await asyncio.sleep(0.01)
+    assert kept.facts().name == "toy"
+    await kept.unload()

@@ -103,6 +103,18 @@ async def test_a_place_that_is_not_prepared_in_time_is_given_back(engine: Engine
     assert not seat.is_open
 
 
+async def test_a_place_whose_caller_does_not_wait_for_it_is_given_back(engine: EngineProcess) -> None:
+    facts = await asyncio.shield(engine._facts)  # type: ignore[arg-type]
+    seat = Seat(engine, facts, "slow", Caller())
+    seat.begin({"slow_s": 0.3}, b"")
+    waiting = asyncio.create_task(seat.prepared(PATIENCE_S))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert not seat.is_open and not engine._sessions
+
+
 async def test_a_sick_session_fails_and_its_engine_goes_on(engine: EngineProcess) -> None:
     seat, caller = await seated(engine)
     engine.feed(seat.name, frame(round(SICK * 1000)))

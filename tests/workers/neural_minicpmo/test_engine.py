@@ -246,6 +246,8 @@ class Picture:
     def open(cls, file: BytesIO) -> Picture:
         if (data := file.read()) == b"no picture":
             raise OSError("cannot identify image file")
+        if data == b"too large":
+            raise RuntimeError("decompression bomb")  # PIL's own kind of error, as many of its decoders have.
         return cls(data)
 
     def convert(self, mode: str) -> str:
@@ -258,8 +260,8 @@ def test_pictures_are_opened_for_the_authors_code_and_those_that_cannot_be_are_l
     monkeypatch.setitem(sys.modules, "PIL", SimpleNamespace(Image=Picture))
     engine = make({"weights": "/nowhere"})
     assert engine._pictures([b"a cat", b"no picture"]) == ["a cat in RGB"]
-    assert engine._pictures([b"no picture"]) is None
-    assert capsys.readouterr().out.count("left out") == 2
+    assert engine._pictures([b"no picture", b"too large"]) is None
+    assert capsys.readouterr().out.count("left out") == 3
 
 
 def test_what_is_wrong_with_the_device_is_not_one_sessions_fault() -> None:

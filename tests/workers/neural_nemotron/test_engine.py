@@ -137,11 +137,12 @@ def test_a_letter_with_a_pause_in_it_is_whole_as_well(table: Table) -> None:
 
 
 def test_reading_a_memory_is_much_faster_than_the_call_was(engine: NemotronEngine) -> None:
-    began_s = time.monotonic()
+    # In processor time: the clock on the wall would count what else this machine does.
+    began_s = time.process_time()
     call = Table(engine).whole(sound(100))
-    stepped_s, began_s = time.monotonic() - began_s, time.monotonic()
+    stepped_s, began_s = time.process_time() - began_s, time.process_time()
     pieces = prepare(engine, 0, {"prompt": "be kind"}, call.memory)
-    read_s = time.monotonic() - began_s
+    read_s = time.process_time() - began_s
     assert read_s < stepped_s / 2 and read_s < 100 * 0.08
     assert pieces == 1 + -(-100 // 16)
 
@@ -282,7 +283,11 @@ def test_samples_that_are_none_are_silence(table: Table) -> None:
     assert table.whole(broken).memory == table.whole(silent).memory
 
 
-@pytest.mark.parametrize("fault", [RuntimeError("CUDA error"), torch.OutOfMemoryError("CUDA out of memory")], ids=str)
+@pytest.mark.parametrize(
+    "fault",
+    [RuntimeError("CUDA error"), torch.OutOfMemoryError("CUDA out of memory"), IndexError("index out of range")],
+    ids=str,
+)
 def test_a_step_that_fails_is_the_end_of_the_engine(
     table: Table, monkeypatch: pytest.MonkeyPatch, fault: Exception
 ) -> None:

@@ -36,8 +36,8 @@ def test_the_last_frames_are_taken_of_more_than_are_wanted() -> None:
     assert (found.frame, found.text.tolist()) == (3, [1003, 1004])
 
 
-def test_nothing_is_a_memory_of_nothing() -> None:
-    assert len(unpack_frames(b"", 5)) == 0
+def test_nothing_is_a_memory_of_nothing_and_none_are_taken_where_none_are_wanted() -> None:
+    assert len(unpack_frames(b"", 5)) == len(unpack_frames(b"".join(frames(5)), 0)) == 0
 
 
 def test_what_is_no_memory_is_said() -> None:

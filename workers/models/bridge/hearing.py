@@ -123,14 +123,10 @@ class Hearing:
         if isinstance(told, dict) and (stages := read_stages(told.get("stage_metrics"))):
             self._measured[response_id] = {**self._measured.get(response_id, {}), **stages}
 
-    def _stages(self, frame: wire.ResponseDone, answer: Answer) -> list[Signal]:
-        """What is known of the stages at the end of an answer that was begun."""
-        response_id = given(frame.response.id, given(frame.response_id, ""))
+    def _stages(self, response_id: str, frame: wire.ResponseDone) -> dict[str, StageMetrics]:
+        """What is known of the stages of an answer at its end; forgotten with this."""
         self._note_stages(response_id, given(frame.response.metadata, {}).get("vllm_omni"))
-        stages = self._measured.pop(response_id, None)
-        if not stages or answer.turn is None:
-            return []
-        return [ModelMeasured(epoch=answer.epoch, turn=answer.turn, stages=stages)]
+        return self._measured.pop(response_id, {})
 
     def _audio(self, frame: wire.ResponseOutputAudioDelta) -> list[Signal]:
         if frame.metadata is not UNSET:
@@ -195,15 +191,15 @@ class Hearing:
         response_id = given(frame.response.id, given(frame.response_id, ""))
         answer = self._answer(response_id)
         self.standing.answers.pop(response_id, None)
+        stages = self._stages(response_id, frame)
         if answer is None:
-            self._measured.pop(response_id, None)
             return []
         status = given(frame.response.status, "completed")
         self.past.end_answer(response_id)
         if status == "failed":
-            return [*self._stages(frame, answer), *self._failed(answer, frame)]
+            return [*_measured(answer, stages), *self._failed(answer, frame)]
         if status == "cancelled":
-            return [*self._stages(frame, answer), *self._cut_itself(answer, frame)]
+            return [*_measured(answer, stages), *self._cut_itself(answer, frame)]
         if answer.turn is None and (answer.listened or answer.response_id is None):
             return []
         turn, begun = self._begin(response_id, answer)
@@ -220,7 +216,7 @@ class Hearing:
                 "cached_tokens": cached if isinstance(cached, int) else None,
             }
         ended = ModelFinished(epoch=answer.epoch, turn=turn, **counts)
-        return [*begun, *rest, *self._stages(frame, answer), ended]
+        return [*begun, *rest, *_measured(answer, stages), ended]
 
     def _failed(self, answer: Answer, frame: wire.ResponseDone) -> list[Signal]:
         fault, self._fault = self._fault, None
@@ -403,6 +399,13 @@ class Hearing:
                 live.response_id = asked  # The server was about to give it by itself.
                 return []
         return [ModelFailed(epoch=at.epoch, code=code, message=message)]
+
+
+def _measured(answer: Answer, stages: dict[str, StageMetrics]) -> list[Signal]:
+    """What an answer's stages did, if it was begun and they told."""
+    if not stages or answer.turn is None:
+        return []
+    return [ModelMeasured(epoch=answer.epoch, turn=answer.turn, stages=stages)]
 
 
 def _pcm16(data: bytes, encoding: str) -> bytes:

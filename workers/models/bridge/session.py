@@ -244,9 +244,10 @@ class BridgeSession:
             case ToolOutput():
                 self._telling.tool_output(request)
             case ReconfigureModel():
-                self._request = _reconfigured(self._request, request)
                 event_id = self._at.sent.event_id("update")
-                self._outbox.put(changed(request, ends_turns=self._info.ends_turns, event_id=event_id))
+                update = changed(request, self._request, ends_turns=self._info.ends_turns, event_id=event_id)
+                self._outbox.put(update)
+                self._request = _reconfigured(self._request, request)
             case CloseModel():
                 await self._close(goes_on=request.goes_on)
                 return

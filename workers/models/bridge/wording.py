@@ -43,9 +43,13 @@ def opening(request: OpenModel, options: BridgeOptions, preset: Preset, *, ends_
     return UpdateSession(session=session)
 
 
-def changed(request: ReconfigureModel, *, ends_turns: bool, event_id: str) -> UpdateSession:
-    """Settings that hold from now on."""
-    return UpdateSession(session=_settings(request, ends_turns=ends_turns), event_id=event_id)
+def changed(request: ReconfigureModel, before: Settings, *, ends_turns: bool, event_id: str) -> UpdateSession:
+    """Settings that hold from now on; of ``extra_body`` what was another one ``before``."""
+    session = _settings(request, ends_turns=ends_turns)
+    known, now = before.extra_body, request.extra_body
+    if extra := {key: value for key, value in now.items() if key not in known or known[key] != value}:
+        session["extra_body"] = extra
+    return UpdateSession(session=session, event_id=event_id)
 
 
 def _settings(request: Settings, *, ends_turns: bool) -> dict[str, object]:

@@ -11,13 +11,16 @@ import msgspec
 
 from . import calls, mouth
 
-ROOM_BYTES = 160
-"""What a record has beside the engine's part, more or less: longer ones, while a call is written, are few."""
+ROOM_BYTES = 512
+"""What a record has beside the engine's part, more or less: 80 bytes mostly, several hundred while much is to be said
+
+or many calls are open. Longer ones, while a call is written, are few.
+"""
 _SIZES = struct.Struct("<II")
 
 
 class Standing(msgspec.Struct, array_like=True):
-    """Where a session stands after a frame.
+    """Where a session stands after a frame. Other versions read it too: a new field goes to the end, with a default.
 
     ``turn`` is the number of the open or next answer, ``silent`` how long it has been silent. ``hushed``: what was cut
     is still being written. ``calling`` is the call being written, ``None`` between calls.

@@ -31,7 +31,7 @@ from . import record
 from .calls import LONGEST_OUTPUT_CHARS, MOST_PENDING, Calls
 from .mouth import Mouth
 from .speaking import Speaker
-from .tools import PAD, CallReader, prompt_of
+from .tools import CallReader, prompt_of
 
 INSTRUCTIONS = "You are a friendly voice assistant. Greet the caller, then listen. Keep your answers short."
 """Who the model is where a session does not say."""
@@ -81,7 +81,8 @@ class NemotronSession(SteppingSession):
         self._hushed = standing.hushed
         self._unwritten = 0
         self._silent_frames = 0
-        self._mouth = Mouth(standing.mouth)
+        # Nobody would ever say what waits to be said where there is no voice.
+        self._mouth = Mouth(standing.mouth if talker is not None else None)
         self._is_heard = open_turn is not None
         self._aloud = talker is not None and "audio" in request.modalities
         self._awaits_frames = ANSWER_FRAMES if self._calls.pending else 0
@@ -100,10 +101,13 @@ class NemotronSession(SteppingSession):
         """Take a slot and wait until it is prepared. Raises: ModelRefused, EngineLost."""
         try:
             await super().open()
-        except Exception:
+        except BaseException:
+            # Whoever opens it may be cancelled meanwhile; nobody else knows of what was begun here.
             self.close()
             raise
-        self._arm(self._now_s())
+        # What the caller said while this was being prepared is still to come.
+        self._heard_s = self._now_s()
+        self._arm(self._heard_s)
 
     async def perform(self, request: Request) -> None:
         """Carry out one request; never raises for what a caller said."""
@@ -128,6 +132,8 @@ class NemotronSession(SteppingSession):
                 self._answer(request.call_id, request.output)
             case ReconfigureModel():
                 self._aloud = self.speaker is not None and "audio" in request.modalities
+                if self.speaker is not None:
+                    self.speaker.voice = request.voice
             case _:
                 await super().perform(request)
 
@@ -174,12 +180,12 @@ class NemotronSession(SteppingSession):
         self._complain(f"A tool's output cannot be said to the model: {message}.")
 
     def _complain(self, message: str) -> None:
-        """Tell the client, as soon as that ends no answer."""
+        """Tell the client, as soon as that ends no answer, given or awaited."""
         self._complaints.append(message)
         self._tell_complaints()
 
     def _tell_complaints(self) -> None:
-        if self._voice.is_open or self._voice.asked:
+        if self._voice.is_open or self._voice.asked or self._awaits_frames:
             return
         for message in self._complaints:
             self._emit(ModelFailed(epoch=self._voice.epoch, code="resource_exhausted", message=message))
@@ -191,7 +197,7 @@ class NemotronSession(SteppingSession):
             if self._calls.forced(stepped.function):
                 # What comes now is about the output, whatever was cut before.
                 self._awaits_frames, self._hushed = ANSWER_FRAMES, 0
-        elif calls := self._reader.feed(stepped.function.replace(PAD, "")):
+        elif calls := self._reader.feed(stepped.function):
             self._calls.made(calls)
 
     # -- speech ----------------------------------------------------------------------------------------------------

@@ -17,19 +17,25 @@ from ..turn_line import TurnLine, TurnRefused
 from .mouth import Clause, Mouth
 
 PATIENCE_S = 10.0
-"""How long a clause waits for a speech process that is started anew; after that its words are told without sound."""
+"""How long a clause waits for its next sound, also from a speech process that is started anew; after that its words
+
+are told without.
+"""
 
 _log = logging.getLogger(__name__)
 
 
 class Speaker:
-    """Makes sound for ``mouth`` whenever it was woken; ``name`` is unique among the sessions of this worker."""
+    """Makes sound for ``mouth`` whenever it was woken; ``name`` is unique among the sessions of this worker.
+
+    ``voice`` is that of the clauses that are still to be begun.
+    """
 
     def __init__(self, engine: EngineProcess, mouth: Mouth, name: str, voice: str | None) -> None:
         self._engine = engine
         self._mouth = mouth
         self._name = name
-        self._voice = voice
+        self.voice = voice
         self._count = 0
         self._line: TurnLine | None = None
         self._news = asyncio.Event()
@@ -78,14 +84,16 @@ class Speaker:
 
     async def _say(self, clause: Clause) -> None:
         self._count += 1
-        asked = {"session_id": self._name, "text": clause.text, "before": clause.before, "voice": self._voice}
+        asked = {"session_id": self._name, "text": clause.text, "before": clause.before, "voice": self.voice}
         line = self._line = TurnLine(self._engine, f"{self._name}:{self._count}", asked, patience_s=PATIENCE_S)
         try:
-            async with contextlib.aclosing(line.pieces()) as pieces:
+            async with contextlib.aclosing(line.pieces()) as pieces, asyncio.timeout(PATIENCE_S) as patience:
                 async for piece in pieces:
                     clause.put(piece.pcm, piece.text)
-        except TurnRefused as refused:
-            _log.error("%s: %d characters are told without sound: %s", self._name, len(clause.text), refused)
+                    patience.reschedule(asyncio.get_running_loop().time() + PATIENCE_S)
+        except (TurnRefused, TimeoutError) as error:
+            why = error if isinstance(error, TurnRefused) else f"no sound for {PATIENCE_S:g} s"
+            _log.error("%s: words of %d characters are told without sound: %s", self._name, len(clause.text), why)
         finally:
             clause.end()
             line.close()

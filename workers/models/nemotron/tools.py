@@ -12,10 +12,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ..cards import tool_name
+
 OPEN, CLOSE, RESPONSE_END = "<SPECIAL_20>", "<SPECIAL_21>", "<SPECIAL_22>"
-PAD = "<SPECIAL_12>"
-"""A frame in which a channel says nothing."""
-MOST_TOOLS = 5
 LONGEST_CALL_CHARS = 4_096
 """A call that grows longer is none: whatever the model is doing, it is not calling a tool."""
 MOST_CALLS = 16
@@ -46,23 +45,19 @@ class ToolCall:
 
 
 def prompt_of(instructions: str, tools: Sequence[Mapping[str, object]]) -> str:
-    """The system prompt: ``instructions``, then the tools. Raises: ValueError naming the tool that cannot be shown."""
+    """The system prompt: ``instructions``, then the tools, which have passed the model's card."""
     if not tools:
         return instructions
-    if len(tools) > MOST_TOOLS:
-        raise ValueError(f"{len(tools)} tools; this model takes at most {MOST_TOOLS}")
-    shown = _json([_shown(place, tool) for place, tool in enumerate(tools)])
+    shown = _json(list(map(_shown, tools)))
     parts = [instructions] if instructions else []
     return "\n".join([*parts, f"<AVAILABLE_TOOLS>{shown}</AVAILABLE_TOOLS>", _RULE])
 
 
-def _shown(place: int, tool: Mapping[str, object]) -> dict[str, object]:
-    inner = tool.get("function", tool)
-    name = tool.get("name") or (inner.get("name") if isinstance(inner, Mapping) else None)
-    if not isinstance(inner, Mapping) or not isinstance(name, str) or not name:
-        raise ValueError(f"tools[{place}] has no name")
+def _shown(tool: Mapping[str, object]) -> dict[str, object]:
+    inner = tool.get("function")
+    inner = inner if isinstance(inner, Mapping) else tool
     return {
-        "name": name,
+        "name": tool_name(tool),
         "description": inner.get("description", ""),
         "parameters": inner.get("parameters", {}),
     }

@@ -22,7 +22,8 @@ from .words import spread
 
 RATE_HZ = 22_050
 PIECE_MS = 80
-SLOTS = 8
+SLOTS = 16
+"""Four times as many clauses may wait: one of each session that any engine has room for."""
 
 
 class Talker:

@@ -57,6 +57,7 @@ class SteppingSession:
         self._voice = voice or Voice(manner, epoch=request.epoch, open_turn=request.open_turn)
         self._silenced = manner.silenced
         self._memory = bytearray(request.memory)
+        self._most_bytes = facts.window_frames * facts.memory_bytes
 
     async def open(self) -> None:
         """Take a slot and wait until it is prepared. Raises: ModelRefused, EngineLost."""
@@ -103,7 +104,7 @@ class SteppingSession:
     def _take_back(self, unheard_ms: int) -> None:
         memory = b""
         if self._silenced is not None and self._memory:
-            memory = self._silenced(bytes(self._memory), unheard_ms // self._facts.frame_ms)
+            memory = self._silenced(bytes(self._memory[-self._most_bytes :]), unheard_ms // self._facts.frame_ms)
         self._memory[:] = memory
         self._emit(ModelRemembered(epoch=self._voice.epoch, data=memory, anew=True))
         if self._seat.is_live:
@@ -150,9 +151,8 @@ class SteppingSession:
     def _keep(self, memory: bytes) -> None:
         """Remember a frame for the next engine."""
         self._memory += memory
-        most = self._facts.window_frames * self._facts.memory_bytes
-        if len(self._memory) > 2 * most:
-            del self._memory[:-most]
+        if len(self._memory) > 2 * self._most_bytes:
+            del self._memory[: -self._most_bytes]
 
 
 def opening_of(request: OpenModel) -> Mapping[str, Any]:

@@ -17,7 +17,7 @@ import numpy as np
 from ..mimi.codec import FRAME_SAMPLES
 from ..personaplex.aging import age
 from ..personaplex.engine import BUSY_S, PersonaPlexEngine
-from ..personaplex.memory import pack_frame
+from ..personaplex.memory import pack_frames
 from .timing import memory_gb, spread
 
 PERIOD_S = 0.08
@@ -54,7 +54,7 @@ def remembered(engine: PersonaPlexEngine, frames: int, seed: int = 0) -> bytes:
     texts = dice.integers(4, shape.text_card, (frames, 1))
     codes = dice.integers(0, shape.code_card, (frames, shape.streams - 1))
     ids = np.concatenate([texts, codes], 1)
-    return b"".join(pack_frame(first + number, row) for number, row in enumerate(ids))
+    return pack_frames(first, ids)
 
 
 def opened(engine: PersonaPlexEngine, slot: int, name: str, memory: bytes = b"") -> Iterator[None]:

@@ -29,6 +29,13 @@ def pack_frame(frame: int, ids: npt.NDArray[np.integer]) -> bytes:
     return record.tobytes()
 
 
+def pack_frames(first: int, ids: npt.NDArray[np.integer]) -> bytes:
+    """That of frames in a row, ``ids`` (frames, 17): what ``unpack_frames`` unpacks."""
+    records = np.empty(len(ids), _RECORD)
+    records["frame"], records["ids"] = np.arange(first, first + len(ids)), ids
+    return records.tobytes()
+
+
 def unpack_frames(memory: bytes) -> tuple[int, Ids]:
     """The number of the first frame and the ids (frames, 17). Raises: MemoryBroken unless all frames follow on."""
     if not memory or len(memory) % RECORD_BYTES:

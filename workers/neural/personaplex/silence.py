@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..moshi.shape import MoshiShape
-from .memory import pack_frame, unpack_frames
+from .memory import pack_frames, unpack_frames
 
 PAD_TEXT = 3
 SILENT_TEXTS = frozenset({0, PAD_TEXT})
@@ -31,4 +31,4 @@ def silenced(memory: bytes, frames: int, shape: MoshiShape) -> bytes:
         ids[begins if delay else max(0, begins - 1) :, book] = code
     text = ids[max(0, begins - 1) :, 0]
     text[np.isin(text, list(SILENT_TEXTS), invert=True)] = PAD_TEXT
-    return b"".join(pack_frame(first + place, row) for place, row in enumerate(ids))
+    return pack_frames(first, ids)

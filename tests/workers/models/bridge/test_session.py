@@ -14,7 +14,16 @@ import pytest
 
 from duplex_es.log.memory import MemoryLog
 from duplex_es.model import Model
-from duplex_es.protocol import CancelResponse, CloseSession, CommitInput, ContentPart, CreateItem, CreateResponse, Item
+from duplex_es.protocol import (
+    CancelResponse,
+    CloseSession,
+    CommitInput,
+    ContentPart,
+    CreateItem,
+    CreateResponse,
+    Item,
+    UpdateSession,
+)
 from tests.support.calls import Caller
 from tests.support.realtime_backend import realtime_backend
 from tests.workers.test_actor_continues import Call, Talk
@@ -218,3 +227,20 @@ async def test_a_session_that_ends_here_ends_there(secret_file: str) -> None:
         async with asyncio.timeout(30):
             while any(head.state != "closed" for head in await log.sessions()):
                 await asyncio.sleep(0.01)
+
+
+async def test_a_client_that_asks_later_for_what_stages_did_hears_those_of_the_server() -> None:
+    done: list[dict[str, Any]] = [{"measure": {"0": {"num_tokens_out": 3}}}, {"audio_ms": 200, "text": "Yes."}]
+    script = [{"on": "end_turn", "every": True, "transcript": "hi", "do": [*done, {"finish": True}]}]
+    async with realtime_backend(scripted()) as there:
+        call = await Call.open("vllm-omni", extra_body={"script": script})
+        await call.work(bridge(there.url(), "scripted", None))
+        await speak(call.caller)
+        await call.ended(1)
+        await call.caller.say(UpdateSession(session={"extra_body": {"return_stage_metrics": True}}))
+        await call.caller.hears("session.updated")
+        await speak(call.caller)
+        await call.ended(2)
+        told = [frame["response"]["metadata"] for frame in call.shown if frame["type"] == "response.done"]
+        assert "vllm_omni" not in told[0]
+        assert told[1]["vllm_omni"] == {"stage_metrics": {"0": {"num_tokens_out": 3}}}

@@ -43,8 +43,16 @@ def test_turns_that_are_ended_here_are_not_ended_there() -> None:
     detection = {"type": "server_vad"}
     assert "turn_detection" not in opened(ends_turns=False, turn_detection=detection)
     assert opened(turn_detection=detection)["turn_detection"] == detection
-    update = changed(ReconfigureModel(turn_detection=detection), ends_turns=False, event_id="e")
-    assert "turn_detection" not in update.session
+    before, now = ReconfigureModel(), ReconfigureModel(turn_detection=detection)
+    assert "turn_detection" not in changed(now, before, ends_turns=False, event_id="e").session
+
+
+def test_what_only_the_model_knows_goes_along_when_it_is_another() -> None:
+    before = ReconfigureModel(extra_body={"native_duplex": True, "x": 1})
+    now = ReconfigureModel(extra_body={"native_duplex": True, "x": 1.5, "return_stage_metrics": True})
+    update = changed(now, before, ends_turns=True, event_id="e")
+    assert update.session["extra_body"] == {"x": 1.5, "return_stage_metrics": True}
+    assert "extra_body" not in changed(now, now, ends_turns=True, event_id="e").session
 
 
 def test_audio_goes_in_the_server_s_format_with_the_verdicts_there_are() -> None:

@@ -71,6 +71,8 @@ def test_the_plug_in_is_found_by_its_name_and_names_a_bad_option() -> None:
         ({"extra_body": {}}, "unsupported_nemotron_duplex_mode", "session.extra_body.auto_response"),
         ({"tools": (*TOOLS, TOOLS[0])}, "invalid_duplex_runtime_config", "session.tools"),
         ({"tools": ({"type": "function"},)}, "invalid_duplex_runtime_config", "session.tools[0].name"),
+        ({"tools": ({"name": 5},)}, "invalid_duplex_runtime_config", "session.tools[0].name"),
+        ({"tools": ({"name": " "},)}, "invalid_duplex_runtime_config", "session.tools[0].name"),
         (
             {"extra_body": {"auto_response": True, "nvc_x": 1}},
             "invalid_duplex_runtime_config",
@@ -146,7 +148,7 @@ async def test_an_engine_that_cannot_be_loaded_leaves_no_process_behind() -> Non
     with pytest.raises(EngineLost):
         await model.load()
     assert model.speech is not None
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await model.speech.ended()
     assert not model.speech.is_alive
 
@@ -155,6 +157,6 @@ async def test_a_session_that_is_refused_leaves_nothing_running() -> None:
     async with loaded() as model:
         with pytest.raises(ModelRefused):
             await called(model, voice="unknown")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while any("speaking" in task.get_name() for task in asyncio.all_tasks()):
                 await asyncio.sleep(0)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import struct
+
+import msgspec
 import pytest
 
 from workers.models.nemotron import calls, mouth, record
@@ -40,5 +43,19 @@ def test_no_memory_is_no_standing() -> None:
     assert unpack(b"") == (b"", None)
 
 
-def test_an_idle_record_is_within_what_it_is_given_room_for() -> None:
-    assert len(pack(b"", Standing())) < record.ROOM_BYTES
+def test_a_busy_record_is_within_what_it_is_given_room_for_and_an_idle_one_is_small() -> None:
+    saying, asking = mouth.Mouth(), calls.Calls("s:0")
+    for word in ("This is a sentence of moderate length, which was written just now. " * 5).split():
+        saying.hear(word + " ")
+    for _ in range(5):
+        asking.made([calls.ToolCall("weather", "{}")])
+        asking.next_untold()
+    busy = Standing(epoch=9, turn=99, calls=asking.standing(), mouth=saying.standing())
+    assert len(pack(b"", Standing())) < 100 < len(pack(b"", busy)) < record.ROOM_BYTES
+
+
+def test_a_record_of_a_version_with_more_or_fewer_fields_is_read() -> None:
+    for fields in ([3, 7], [3, 7, 0, 0, None, [], [], "of tomorrow"]):
+        packed = msgspec.msgpack.encode(fields)
+        _, standing = unpack(packed + struct.pack("<II", 0, len(packed)))
+        assert standing is not None and (standing.epoch, standing.turn) == (3, 7)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator
@@ -45,7 +46,8 @@ from tests.support.toy_nemotron import (
 from tests.support.toy_talker import sound_of
 from workers.models.nemotron import NemotronModel
 from workers.models.nemotron.calls import LONGEST_OUTPUT_CHARS, MOST_PENDING
-from workers.models.nemotron.session import ANSWER_FRAMES, HUSHED_FRAMES, LEAD_FRAMES, LISTEN_FRAMES
+from workers.models.nemotron.session import ANSWER_FRAMES, GAP_MS, HUSHED_FRAMES, LEAD_FRAMES, LISTEN_FRAMES
+from workers.models.seat import Seat
 
 pytestmark = [pytest.mark.unit, pytest.mark.asyncio(loop_scope="module")]
 
@@ -128,7 +130,9 @@ async def test_a_model_that_does_not_answer_is_said_to_listen(call: Call) -> Non
 
 async def test_a_model_that_listens_says_so_now_and_then_and_not_while_an_answer_may_come(call: Call) -> None:
     await call.goes_on_until(has(ModelListened, 2))
-    assert [len(call.ear.of(kind)) for kind in (ModelRemembered, ModelListened)] == [2 * LISTEN_FRAMES, 2]
+    told = [one for one in call.ear.heard if isinstance(one, ModelRemembered | ModelListened)]
+    listened = [at for at, one in enumerate(told) if isinstance(one, ModelListened)]
+    assert [at - number for number, at in enumerate(listened)] == [LISTEN_FRAMES, 2 * LISTEN_FRAMES], "frames before it"
     await call.perform(EndTurn(epoch=0, item_id="item_1", respond=True))
     await call.goes_on_until(has(ModelListened, 3))
     assert len(call.ear.of(ModelRemembered)) >= 2 * LISTEN_FRAMES + ANSWER_FRAMES
@@ -235,6 +239,53 @@ async def test_an_output_the_engine_has_no_room_for_is_told_after_the_answer(cal
     assert kinds.index(ModelFinished) < kinds.index(ModelFailed)
     assert "are too many" in call.ear.of(ModelFailed)[0].message
     assert call.ear.words == SAID
+
+
+async def test_what_is_told_of_an_output_does_not_end_an_answer_that_is_awaited(call: Call) -> None:
+    await call.frames(CALL)
+    await call.goes_on_until(has(ModelCalledFunction))
+    await call.perform(EndTurn(epoch=0, item_id="item_1", respond=True))
+    await call.output(call.ear.of(ModelCalledFunction)[0].call_id, "x" * (LONGEST_OUTPUT_CHARS + 1))
+    assert call.ear.of(ModelFailed) == []
+    await call.goes_on_until(has(ModelFailed))
+    kinds = [type(one) for one in call.ear.heard]
+    assert kinds.index(ModelFinished) < kinds.index(ModelFailed)
+
+
+async def test_an_output_that_the_engine_fails_at_is_told_and_nobody_else_hears_of_it(toy: NemotronModel) -> None:
+    call, other = await called(toy), await called(toy, session_id="other")
+    starts = toy.engine.starts
+    await call.frames(CALL)
+    await call.goes_on_until(has(ModelCalledFunction))
+    await call.output(call.ear.of(ModelCalledFunction)[0].call_id, "unsayable")
+    await call.goes_on_until(has(ModelFailed))
+    await other.frames(SAY)
+    await other.ends_with(SAID)
+    assert toy.engine.starts == starts and not call.ear.of(ModelFailed)[0].fatal
+    for one in (call, other):
+        await one.perform(CloseModel())
+
+
+async def test_half_a_letter_in_an_output_goes_to_the_model_as_a_question_mark(call: Call) -> None:
+    await call.frames(CALL)
+    await call.goes_on_until(has(ModelCalledFunction))
+    await call.output(call.ear.of(ModelCalledFunction)[0].call_id, r'{"a": "\ud83d"}')
+    await call.goes_on_until(has(ModelFinished))
+    assert call.ear.words == 'The answer is [{"a": "?"}]. '
+
+
+async def test_a_session_whose_opening_is_given_up_leaves_nothing_running(toy: NemotronModel) -> None:
+    opening = asyncio.create_task(called(toy, session_id="given up"))
+    async with asyncio.timeout(10):
+        while not any("given up" in task.get_name() for task in asyncio.all_tasks()):
+            await asyncio.sleep(0)
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    async with asyncio.timeout(10):
+        while any("given up" in task.get_name() for task in asyncio.all_tasks()):
+            await asyncio.sleep(0)
+    assert not any("given up" in name for name in toy.engine._sessions)
 
 
 # -- interruptions -------------------------------------------------------------------------------------------------
@@ -407,6 +458,43 @@ async def test_an_interruption_that_the_lost_worker_never_heard_of_holds_in_the_
     second = await called(toy, session_id="cut", memory=memory, epoch=1)
     await second.goes_on_until(has(ModelRemembered, len(TALE.split())))
     assert {type(one) for one in second.ear.heard} <= SILENCE
+    await second.perform(CloseModel())
+
+
+async def test_what_was_still_to_be_said_does_not_keep_a_worker_without_a_voice_waiting(toy: NemotronModel) -> None:
+    first = await called(toy, session_id="mute")
+    await first.frames(LONG)
+    await first.goes_on_until(lambda heard: len(first.session._mouth.standing().clauses) > 2)
+    memory = first.ear.memory()
+    await first.perform(CloseModel())
+    async with loaded(speech="off") as mute:
+        second = await called(mute, session_id="mute", memory=memory, open_turn=0)
+        await second.goes_on_until(has(ModelFinished))
+        assert not second.session._needs_frames
+        await second.perform(CloseModel())
+
+
+async def test_a_caller_whose_place_took_long_to_prepare_is_not_taken_to_be_silent(
+    toy: NemotronModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await called(toy, session_id="slow")
+    await first.frames(LONG)
+    await first.goes_on_until(has(ModelProducedAudio))
+    memory = first.ear.memory()
+    await first.perform(CloseModel())
+    prepared = Seat.prepared
+
+    async def slowly(seat: Seat, timeout_s: float) -> None:
+        await asyncio.sleep(2 * GAP_MS / 1000)
+        await prepared(seat, timeout_s)
+
+    monkeypatch.setattr(Seat, "prepared", slowly)
+    second = await called(toy, session_id="slow", memory=memory, open_turn=0)
+    fed: list[bytes] = []
+    monkeypatch.setattr(toy.engine, "feed", lambda name, pcm: fed.append(pcm))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert second.session._needs_frames and fed == []
     await second.perform(CloseModel())
 
 

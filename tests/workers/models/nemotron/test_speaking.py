@@ -15,7 +15,7 @@ from workers.models.nemotron.speaking import Speaker
 
 pytestmark = pytest.mark.unit
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 @pytest.fixture
@@ -97,4 +97,39 @@ async def test_a_process_that_does_not_come_back_is_not_waited_for_for_ever(
     heard(mouth, "Well, here")
     speaker.wake()
     assert await told(mouth, "Well, ") == bytes(2)
+    speaker.close()
+
+
+async def test_a_process_that_hangs_is_not_waited_for_for_ever(
+    engine: EngineProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(speaking, "PATIENCE_S", 0.2)
+    mouth = Mouth()
+    speaker = Speaker(engine, mouth, "s", None)
+    heard(mouth, "Well, I am stuck. Yes. Or")
+    speaker.wake()
+    assert (await told(mouth, "Well, I am stuck. Yes. "))[-4:] == bytes(4)
+    speaker.close()
+    await engine.stop(patience_s=0.0)
+
+
+async def test_a_voice_that_was_changed_speaks_the_next_clause() -> None:
+    """A line to nobody notes what is asked."""
+    mouth, asked = Mouth(), asyncio.Queue[object]()
+
+    class Nobody(EngineProcess):
+        def open(self, session, opening, hear, memory=b""):  # type: ignore[no-untyped-def]
+            asked.put_nowait(opening["voice"])
+
+    speaker = Speaker(Nobody("none:none", {}), mouth, "s", "one")
+    heard(mouth, "Well, ")
+    speaker.wake()
+    assert await asked.get() == "one"
+    speaker.hush()
+    mouth.drop()
+    speaker.voice = "other"
+    heard(mouth, "Well, ")
+    speaker.wake()
+    async with asyncio.timeout(PATIENCE_S):
+        assert await asked.get() == "other"
     speaker.close()

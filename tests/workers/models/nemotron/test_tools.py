@@ -39,14 +39,6 @@ def test_tools_follow_the_instructions() -> None:
     assert prompt_of("Be kind.", []) == "Be kind."
 
 
-def test_tools_that_cannot_be_shown_are_refused() -> None:
-    with pytest.raises(ValueError, match="6 tools; this model takes at most 5"):
-        prompt_of("", [LIGHT] * 6)
-    for bad in ({}, {"name": ""}, {"function": "light"}):
-        with pytest.raises(ValueError, match=r"tools\[1\] has no name"):
-            prompt_of("", [LIGHT, bad])
-
-
 @pytest.mark.parametrize("step", [1, 2, 7, 1000])
 def test_a_call_is_read_however_it_is_torn(step: int) -> None:
     text = f"silence {CALL} more {CALL}"

@@ -19,7 +19,7 @@ from workers.neural.personaplex.engine import PersonaPlexEngine, make
 from workers.neural.personaplex.memory import unpack_frames
 from workers.neural.personaplex.windows import SPARE_FRAMES
 
-pytestmark = [pytest.mark.neural, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.neural, pytest.mark.timeout(300)]
 
 OPTIONS = {"weights": "random", "shape": "tiny", "slots": "3", "threads": "1", "keep": "windows"}
 ANNA = {"session_id": "anna", "incarnation": 0, "instructions": "be kind"}

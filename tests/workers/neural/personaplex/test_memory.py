@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from workers.neural.personaplex.memory import MemoryBroken, pack_frame, unpack_frames
+from workers.neural.personaplex.memory import MemoryBroken, pack_frame, pack_frames, unpack_frames
 from workers.neural.personaplex.options import RECORD_BYTES
 
 pytestmark = pytest.mark.neural
@@ -22,6 +22,7 @@ def test_frames_come_back_as_they_were_packed() -> None:
     first, ids = unpack_frames(memory)
     assert first == 70_000
     assert ids.tolist() == (np.arange(51).reshape(3, 17)).tolist()
+    assert pack_frames(first, ids) == memory
 
 
 def test_the_layout_is_little_endian_and_never_changes() -> None:
