@@ -236,9 +236,9 @@ async def test_a_client_that_asks_later_for_what_stages_did_hears_those_of_the_s
         call = await Call.open("vllm-omni", extra_body={"script": script})
         await call.work(bridge(there.url(), "scripted", None))
         await speak(call.caller)
-        await call.ended(1)
+        await call.caller.hears("rate_limits.updated")
         await call.caller.say(UpdateSession(session={"extra_body": {"return_stage_metrics": True}}))
-        await call.caller.hears("session.updated")
+        await call.caller.hears("session.updated", 2)
         await speak(call.caller)
         await call.ended(2)
         told = [frame["response"]["metadata"] for frame in call.shown if frame["type"] == "response.done"]
