@@ -52,6 +52,11 @@ RELEASE_WITHIN_S = 2.0
 _log = logging.getLogger(__name__)
 
 
+def _goes_on_with(said: Input) -> bool:
+    """Whether this belongs to the frame whose memory came before it."""
+    return isinstance(said, Signal) and not isinstance(said, ModelRemembered)
+
+
 def unix_ms() -> int:
     """The wall clock, as records carry it."""
     return time.time_ns() // 1_000_000
@@ -318,11 +323,12 @@ class Actor:
         first_seq = self._journal.seq + 1
         records: list[Record] = []
         acts: list[Act] = []
-        left, said = min(BATCH, len(self._inbox)), None
-        # What a model remembers is kept with what it says of it next: both are saved, or neither is.
-        while self._inbox and (left > 0 or isinstance(said, ModelRemembered)):
+        left, in_frame = min(BATCH, len(self._inbox)), False
+        # What a model remembers of a frame is kept with all that it says of it: both are saved, or neither is.
+        while self._inbox and (left > 0 or (in_frame and _goes_on_with(self._inbox[0][0]))):
             left -= 1
             said, entry_id = self._inbox.popleft()
+            in_frame = isinstance(said, ModelRemembered) or (in_frame and _goes_on_with(said))
             records += await self._decide(said, entry_id, acts)
             if isinstance(said, OpenAs):
                 break  # Nothing else is decided before it is known whether the model opens.

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 from msgspec.structs import replace
 
-from duplex_es.model import FeedAudio, ModelInfo, ModelListened, ModelRemembered, OpenModel
+from duplex_es.log.api import Claim, Record
+from duplex_es.model import (
+    FeedAudio,
+    ModelInfo,
+    ModelListened,
+    ModelProducedAudio,
+    ModelRemembered,
+    ModelSpoke,
+    OpenModel,
+)
 from duplex_es.protocol.objects import Capabilities
 from tests.support.calls import Caller, HinderedLog, SpiedModel, check_log, pcm16, until
 from tests.support.toy_engine import FRAME_SAMPLES
 from tests.workers.test_actor import scripted
 from tests.workers.test_actor_senses import Running
+from workers.actor import BATCH
 from workers.models.stepping.model import EnginePlan, SteppingModel
 from workers.models.stepping.voice import Manner
 
@@ -73,6 +83,37 @@ async def test_a_model_that_steps_hears_every_frame_once_and_its_answer_goes_on(
     }
     await check_log(log, caller.ref)
     await successor.die()
+
+
+async def test_a_frame_is_saved_whole_or_not_at_all(log: HinderedLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However its signals lie to the end of what is decided in one go."""
+    model = scripted()
+    model.info = replace(model.info, memory_bytes=200)
+    await Caller.open(log, "scripted")
+    running = await Running.on(log, model)
+    await until(lambda: model.emit is not None)
+    assert model.emit is not None
+    appends: list[bool] = []
+    append = log.append_output
+
+    async def noting(claim: Claim, first_seq: int, records: Sequence[Record]) -> None:
+        appends.append(any(record.audio for record in records))
+        await append(claim, first_seq, records)
+
+    monkeypatch.setattr(log, "append_output", noting)
+    log.gate.clear()
+    model.emit(ModelListened(epoch=0))
+    await until(lambda: log.held == 1)
+    for _ in range(BATCH - 2):
+        model.emit(ModelListened(epoch=0))
+    model.emit(ModelRemembered(epoch=0, data=b"here"))
+    model.emit(ModelSpoke(epoch=0, turn=0))
+    model.emit(ModelProducedAudio(epoch=0, turn=0, pcm=pcm16(20)))
+    log.gate.set()
+    await until(lambda: any(appends))
+    assert appends == [False, True], "the first signal, and then all the others"
+    assert running.actor.session.memory == b"here"
+    await running.die()
 
 
 @pytest.mark.parametrize(
