@@ -46,7 +46,7 @@ class Link:
         del self._outbox[:sent]
 
     def received(self) -> Iterator[tuple[Message, bytes]]:
-        """The messages that have arrived whole. Raises: WireBroken."""
+        """The messages that have arrived whole; a ``ping`` is none, it is answered here. Raises: WireBroken."""
         try:
             data = self._socket.recv(READ_BYTES)
         except (BlockingIOError, InterruptedError):
@@ -55,4 +55,8 @@ class Link:
             data = b""
         if not data:
             self.is_broken = True
-        yield from self._unpacker.feed(data)
+        for message, blob in self._unpacker.feed(data):
+            if message.get("do") == "ping":
+                self.tell({"is": "pong"})
+            else:
+                yield message, blob

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .contract import EngineFacts, Stepped
+from .pulse import Pulse
 from .standby import READ_BYTES, Child
 from .starting import Starter, Ways
 from .turns import TurnPiece, unpack_pieces
@@ -97,6 +98,7 @@ class EngineProcess:
     """One engine in a process of its own. ``python`` is its interpreter, ``environment`` is added to ours.
 
     A process that died is not started again by itself: its sessions hear ``Failed``, and ``start`` may be called anew.
+    One that is loaded and does not answer any more is killed; ``pulse`` makes what notices that.
     ``ways`` says what the next one need not do again. ``starts`` counts those that led to a loaded engine;
     ``heard_tick`` is called after each tick, or unit.
     """
@@ -109,8 +111,12 @@ class EngineProcess:
         python: str = sys.executable,
         environment: Mapping[str, str] | None = None,
         ways: Ways | None = None,
+        pulse: Callable[[Callable[[], None]], Pulse] = Pulse,
     ) -> None:
         self._python = python
+        self._make_pulse = pulse
+        self._pulse = pulse(self._ping)
+        self._watching: asyncio.Task[None] | None = None
         self.starter = Starter(factory, options, python=python, environment=environment or {}, ways=ways or Ways())
         self._child: Child | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -134,6 +140,9 @@ class EngineProcess:
                 facts = await asyncio.shield(self._facts)
                 self.starts += 1
                 self.starter.loaded()
+                if self.is_alive:
+                    self._pulse = self._make_pulse(self._ping)
+                    self._watching = asyncio.create_task(self._watch(child), name="duplex-es-engine-pulse")
                 return facts
         except TimeoutError:
             await self.stop()
@@ -222,6 +231,18 @@ class EngineProcess:
             raise EngineLost("the engine's process is gone")
         self._child.say(message, blob)
 
+    # -- whether it is there ---------------------------------------------------------------------------------------
+
+    def _ping(self) -> None:
+        if self._child is not None and self.is_alive:
+            self._child.say({"do": "ping"})
+
+    async def _watch(self, child: Child) -> None:
+        await self._pulse.stopped()
+        _log.error("the engine's process does not answer any more; it is killed")
+        if child.is_running:
+            child.process.kill()
+
     # -- what comes back -------------------------------------------------------------------------------------------
 
     async def _read(self, child: Child) -> None:
@@ -229,10 +250,15 @@ class EngineProcess:
         reason = "the engine's process ended"
         try:
             while data := await child.reader.read(READ_BYTES):
+                self._pulse.beat()
                 for message, blob in unpacker.feed(data):
                     self._take(message, blob)
-        except (OSError, WireBroken) as error:
+        except OSError as error:
+            _log.info("the engine's socket: %s", error)
+        except WireBroken as error:
             reason = f"the engine's process cannot be understood: {error}"
+        if self._watching is not None:
+            self._watching.cancel()
         if self._child is not None:
             status = await child.process.wait()
             self.starter.over(status)

@@ -31,6 +31,13 @@ def test_messages_go_both_ways(ends: tuple[Link, socket.socket]) -> None:
     assert not link.has_more
 
 
+def test_whoever_asks_whether_somebody_is_there_is_answered(ends: tuple[Link, socket.socket]) -> None:
+    link, worker = ends
+    worker.sendall(pack({"do": "ping"}) + pack({"do": "stop"}))
+    assert list(link.received()) == [({"do": "stop"}, b"")]
+    assert list(Unpacker().feed(worker.recv(1_000))) == [({"is": "pong"}, b"")]
+
+
 def test_what_the_socket_does_not_take_waits_and_nothing_of_it_is_lost(ends: tuple[Link, socket.socket]) -> None:
     link, worker = ends
     blob = bytes(8_000_000)

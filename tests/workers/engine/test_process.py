@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from tests.support.toy_engine import CRASHING, DEADLY, SICK, frame
 from tests.support.toy_nemotron import frame as silence
 from workers.engine.contract import Stepped
 from workers.engine.process import EngineEvent, EngineLost, EngineProcess, Failed, Overfull, Ready, Refused, Timing
+from workers.engine.pulse import Pulse
 from workers.engine.turns import TurnPiece, pack_turn
 
 pytestmark = pytest.mark.unit
@@ -66,6 +68,30 @@ async def test_what_a_session_remembers_lets_another_slot_go_on_where_it_stood(t
     toy.open("b", {}, second, memory)
     toy.feed("b", frame(1))
     assert sums(await second.stepped(1)) == [12]
+
+
+async def test_an_engine_that_hangs_is_killed_and_its_sessions_hear_so() -> None:
+    process = EngineProcess(TOY, {"slots": "2"}, pulse=partial(Pulse, every_s=0.2, most=20))
+    await process.start(timeout_s=PATIENCE_S)
+    ear = Ear()
+    process.open("a", {}, ear)
+    process.feed("a", frame(1))
+    await ear.stepped(1)
+    process.open("b", {"slow_s": 3600}, Ear())
+    await asyncio.wait_for(process.ended(), PATIENCE_S)
+    assert isinstance(ear.heard[-1], Failed) and ear.heard[-1].message.endswith("with status -9")
+    await process.stop()
+
+
+async def test_one_that_is_only_slow_is_not() -> None:
+    process = EngineProcess(TOY, {"slots": "1"}, pulse=partial(Pulse, every_s=0.2, most=60))
+    await process.start(timeout_s=PATIENCE_S)
+    ear = Ear()
+    process.open("a", {"slow_s": 1}, ear)
+    process.feed("a", frame(1))
+    await ear.stepped(1)
+    assert process.is_alive
+    await process.stop()
 
 
 async def test_a_session_is_informed_and_hears_what_was_forced_or_that_it_was_too_much() -> None:
