@@ -17,6 +17,7 @@ pytestmark = pytest.mark.unit
 
 QUIET = {"SessionOpened", "SocketChanged", "HeartbeatAnswered", "AudioAppended", "AudioProduced", "TextProduced"}
 QUIET |= {"TranscriptGrown", "CommitRepeated", "ItemRetrieved", "ItemDeleted", "ResponseStarted", "WorkerChanged"}
+QUIET |= {"StagesMeasured"}
 TOLD = {"SpeechStarted", "SpeechStopped", "InputCommitted", "InputTranscribed", "TurnBegun", "ResponseSpoken"}
 TOLD |= {"ResponseFinished", "PlaybackAcknowledged", "ItemTruncated", "FunctionCalled", "ItemCreated"}
 
