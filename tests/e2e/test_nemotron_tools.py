@@ -83,8 +83,10 @@ async def phoning(url: str) -> AsyncIterator[Phone]:
 
 
 @pytest.mark.parametrize("killed", ["never", "while it speaks", "while the tool runs", "while the output is told"])
-async def test_a_tool_is_called_once_and_answered_whenever_the_worker_dies(valkey: StoreProcess, killed: str) -> None:
-    with ToyDeployment(valkey.url) as deployment:
+async def test_a_tool_is_called_once_and_answered_whenever_the_worker_dies(
+    own_valkey: StoreProcess, killed: str
+) -> None:
+    with ToyDeployment(own_valkey.url) as deployment:
         async with phoning(deployment.urls[0]) as phone:
 
             def kill(now: str) -> None:
