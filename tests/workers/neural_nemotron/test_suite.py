@@ -14,7 +14,8 @@ import pytest
 import pytest_asyncio
 
 from duplex_es.model import CloseModel, FeedAudio, Model, ModelCalledFunction, ModelRemembered, ToolOutput
-from duplex_es.testing.model_suite import Caller, ModelSuite, check_order, promised, words_of
+from duplex_es.testing.model_suite import Caller, promised, words_of
+from tests.support.loaded_suite import LoadedSuite
 from workers.models.nemotron import PLUGIN, NemotronModel, session
 from workers.models.nemotron.record import unpack
 from workers.models.nemotron.session import NemotronSession
@@ -54,24 +55,8 @@ async def loaded() -> AsyncIterator[NemotronModel]:
     await model.unload()
 
 
-class TestTinyNemotron(ModelSuite, promises=("steps",)):
+class TestTinyNemotron(LoadedSuite, promises=("steps",)):
     answers_unasked = True
-
-    @pytest.fixture
-    def model(self, loaded: NemotronModel) -> Model:
-        return loaded
-
-    @pytest_asyncio.fixture(loop_scope="module")
-    async def ready(self, model: Model) -> Model:
-        return model
-
-    @pytest_asyncio.fixture(loop_scope="module")
-    async def caller(self, ready: Model) -> AsyncIterator[Caller]:
-        caller = await self.opened(ready)
-        yield caller
-        await caller.perform(CloseModel())
-        check_order(caller.ear.signals)
-        assert caller.ear.strangers == []
 
     async def opened(self, model: Model, **fields: object) -> Caller:
         return await super().opened(model, **{"extra_body": {"auto_response": True}, **fields})

@@ -9,8 +9,9 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from duplex_es.model import CloseModel, Model, ModelFinished, ModelProducedAudio, ModelSpoke
-from duplex_es.testing.model_suite import Caller, ModelSuite, check_order, sound_of, words_of
+from duplex_es.model import CloseModel, ModelFinished, ModelProducedAudio, ModelSpoke
+from duplex_es.testing.model_suite import sound_of, words_of
+from tests.support.loaded_suite import LoadedSuite
 from tests.support.tiny_qwen3omni import OPTIONS
 from workers.models.qwen3omni import PLUGIN, QwenModel
 
@@ -26,22 +27,8 @@ async def loaded() -> AsyncIterator[QwenModel]:
     await model.unload()
 
 
-class TestTinyQwen(ModelSuite, promises=("takes_text_turns",)):
-    @pytest.fixture
-    def model(self, loaded: QwenModel) -> Model:
-        return loaded
-
-    @pytest_asyncio.fixture(loop_scope="module")
-    async def ready(self, model: Model) -> Model:
-        return model
-
-    @pytest_asyncio.fixture(loop_scope="module")
-    async def caller(self, ready: Model) -> AsyncIterator[Caller]:
-        caller = await self.opened(ready)
-        yield caller
-        await caller.perform(CloseModel())
-        check_order(caller.ear.signals)
-        assert caller.ear.strangers == []
+class TestTinyQwen(LoadedSuite, promises=("takes_text_turns",)):
+    """The promises of a model that takes text turns."""
 
 
 opened = TestTinyQwen().opened

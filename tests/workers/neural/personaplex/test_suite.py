@@ -8,8 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from duplex_es.model import CloseModel, Model
-from duplex_es.testing.model_suite import Caller, ModelSuite, check_order
+from tests.support.loaded_suite import LoadedSuite
 from workers.models.personaplex import PLUGIN
 from workers.models.stepping.model import SteppingModel
 
@@ -32,19 +31,5 @@ async def loaded() -> AsyncIterator[SteppingModel]:
     await model.unload()
 
 
-class TestTinyPersonaPlex(ModelSuite, promises=("steps",)):
-    @pytest.fixture
-    def model(self, loaded: SteppingModel) -> Model:
-        return loaded
-
-    @pytest_asyncio.fixture(loop_scope="module")
-    async def ready(self, model: Model) -> Model:
-        return model
-
-    @pytest_asyncio.fixture(loop_scope="module")
-    async def caller(self, ready: Model) -> AsyncIterator[Caller]:
-        caller = await self.opened(ready)
-        yield caller
-        await caller.perform(CloseModel())
-        check_order(caller.ear.signals)
-        assert caller.ear.strangers == []
+class TestTinyPersonaPlex(LoadedSuite, promises=("steps",)):
+    """The promises of a model that steps."""
